@@ -3,20 +3,29 @@
  * nothing that takes seconds. What a seed costs is not what goes wrong in it: where 960 records are written, forming
  * the cluster, waiting for sessions that time out, and asking everybody how things are take half of the events. With
  * deliberate bugs a brief seed fails as often for each second of a processor as a long one (README), and there are
- * more of them, so more that is drawn differently. What needs much before it happens has long seeds. */
+ * more of them, so more that is drawn differently. What needs much before it happens has long seeds: half of a long
+ * seed's work where it has few clients and no trap that waits for many batches. */
 #include "tests/sim/scenario.h"
 
 enum {
     BRIEF_PER_MILLE = 970, /* of those that can be */
     FEW_PER_MILLE = 750,   /* of the others: few clients beside what they are for */
     END_PER_MILLE =
-        500, /* of the brief ones: all nodes die once more, and everything is read again */
+        350, /* of the brief ones: all nodes die once more, and everything is read again */
     /* To ask everybody how things are takes up to a third of a seed's events, whatever came before it. */
     TOLD_PER_MILLE = 500,
     TOLD_PER_MILLE_BRIEF = 150,
     KAFKA_PER_MILLE =
         400, /* of those with clients of Kafka's protocol; their sessions take seconds to end */
 };
+
+struct sim_work sim_brief_work(const struct scenario *scenario)
+{
+    if (scenario->brief) return (struct sim_work){.records = 240, .batches = 100};
+    bool half = scenario->few && !scenario->deletes && sim_trap_needs(scenario)->batches == 1;
+    if (half) return (struct sim_work){.records = 480, .batches = 250};
+    return (struct sim_work){.records = 960, .batches = 500};
+}
 
 void sim_brief_choose(struct scenario *scenario, const struct scenario_options *options)
 {
@@ -26,7 +35,7 @@ void sim_brief_choose(struct scenario *scenario, const struct scenario_options *
     uint64_t told = sim_rng_below(&rng, 1000);
     bool kafka = sim_rng_chance(&rng, KAFKA_PER_MILLE);
     bool long_one = options->calm || options->records || scenario->deletes ||
-                    scenario->trap != SIM_TRAP_NONE || scenario->closed_rot || scenario->rows_rot;
+                    scenario->trap != SIM_TRAP_NONE || scenario->rows_rot;
     scenario->brief = chosen && !long_one;
     scenario->few = scenario->brief || sim_rng_chance(&rng, FEW_PER_MILLE);
     scenario->told_asked = told < (scenario->few ? TOLD_PER_MILLE_BRIEF : TOLD_PER_MILLE);

@@ -25,8 +25,6 @@ enum {
     LEFT_US_MAX = 60 * 1000 * 1000, /* until nothing is left of a stream that was deleted */
     RECORDS = 3600,
     SLOW_READERS = 4, /* more than a core has buffers for bytes that have left memory */
-    RECORDS_BRIEF = 240,
-    RECORDS_OF_CLUSTER = 960, /* few: what matters are the faults */
     FIRST_PRODUCER = 1,
     RAW_PRODUCER = 20,
     KAFKA_PRODUCER = 24,
@@ -63,10 +61,9 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         client->quota = records / producers;
         scenario->producers_running++;
     }
-    if (scenario->brief)
-        scenario->batches_min = SIM_BATCHES_BRIEF;
-    else if (scenario->server_count > 1)
-        scenario->batches_min = SIM_BATCHES * sim_trap_needs(scenario)->batches;
+    if (scenario->server_count > 1)
+        scenario->batches_min =
+            sim_brief_work(scenario).batches * sim_trap_needs(scenario)->batches;
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
     for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
         struct sim_client *client =
@@ -479,8 +476,8 @@ static void all_nodes_end(struct scenario *scenario)
 static void cluster_body(struct scenario *scenario, const struct scenario_options *options)
 {
     struct sim_world *world = scenario->world;
-    sim_trace(world, "%s seed, trap %d", scenario->brief ? "a brief" : "a long",
-              (int)scenario->trap);
+    sim_trace(world, "a %s seed, %u records, trap %d", scenario->brief ? "brief" : "long",
+              sim_brief_work(scenario).records, (int)scenario->trap);
     phase(scenario, "forming");
     if (!options->calm) sim_aim_first_choose(scenario);
     if (!sim_nodes_form(scenario, HEAL_US_MAX)) {
@@ -488,8 +485,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         return;
     }
     phase(scenario, "streams");
-    uint32_t usual = scenario->brief ? RECORDS_BRIEF : RECORDS_OF_CLUSTER;
-    clients_start(scenario, options->records ? options->records : usual);
+    clients_start(scenario, options->records ? options->records : sim_brief_work(scenario).records);
     if (!sim_run_until(scenario, streams_made, RUN_US_MAX)) {
         sim_stuck(scenario, "streams are not made");
         return;
@@ -613,7 +609,8 @@ static void result_take(const struct scenario *scenario, struct scenario_result 
     out_result->acked_records = check_acked_count(scenario->check);
     /* What was given up no verifier has seen. */
     out_result->acked_batches = scenario->acked_all;
-    out_result->batches_wanted = scenario->brief ? SIM_BATCHES_BRIEF : SIM_BATCHES;
+    out_result->batches_wanted =
+        scenario->server_count > 1 ? sim_brief_work(scenario).batches : SIM_BATCHES;
     out_result->compared = scenario->compared;
     out_result->marks = scenario->marks;
     out_result->visited = scenario->visited;

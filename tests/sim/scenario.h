@@ -29,8 +29,7 @@ enum {
     SIM_ROTS_MAX = 256,
     SIM_CLOSED_LAST = 6,
     SIM_SCRUB_BYTES_PER_SECOND = 4 * 1024 * 1024, /* as leatd has it */
-    SIM_BATCHES_BRIEF = 100,                      /* of a brief one */
-    SIM_BATCHES = 500,                            /* acked in a seed, at least */
+    SIM_BATCHES = 500,                            /* acked in a seed of one server, at least */
 };
 
 struct sim_stream {
@@ -381,6 +380,13 @@ void sim_streams_choose(struct scenario *scenario);
 void sim_cluster_choose(struct scenario *scenario);
 /* Whether a cluster's seed is a brief one: behind everything else that is chosen. brief.c */
 void sim_brief_choose(struct scenario *scenario, const struct scenario_options *options);
+
+/* What the producers of a cluster's seed have to do, all together. Few: what matters are the faults. */
+struct sim_work {
+    uint32_t records;
+    uint32_t batches; /* acked, at least */
+};
+struct sim_work sim_brief_work(const struct scenario *scenario);
 void sim_nodes_grace_choose(struct scenario *scenario);
 void sim_nodes_grace_set(const struct sim_server *server);
 bool sim_nodes_are_ready(struct scenario *scenario);
@@ -414,7 +420,7 @@ bool sim_trap_home_choose(struct scenario *scenario);
 void sim_trap_home_start(struct scenario *scenario);
 /* ---- trap.c ---- */
 struct sim_trap_needs {
-    uint32_t batches;                /* times SIM_BATCHES */
+    uint32_t batches;                /* times those of sim_brief_work() */
     uint32_t copies, copies_min;     /* of each stream; 0: any */
     bool few_logs, one_log, on_disk; /* one_log: in each streamlet */
 };
