@@ -171,7 +171,7 @@ static void on_given_up(struct leat_store_req *req)
     log_skip_enter(log, req->rc == LEAT_OK ? LOG_SKIP_GOES : LOG_SKIP_FAILED);
     slot->given_up |= req->rc == LEAT_OK && req->given_up;
     if (slot->given_up && slot->mend == LOG_MEND_LOST_SOUGHT)
-        slot->mend = LOG_MEND_LOST; /* its bytes are not waited for any more */
+        log_slot_mend_enter(slot, LOG_MEND_LOST); /* its bytes are not waited for any more */
     slot->front_given_up |= req->rc == LEAT_OK && req->front_given_up;
     if (req->rc != LEAT_OK) {
         /* Nobody has noted that it was seen. */

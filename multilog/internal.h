@@ -34,13 +34,7 @@ enum log_joint {
     LOG_JOINT_JUMPED,  /* it names none: what is missing was given up by an operator */
 };
 
-/* Where the bytes of a closed segment are looked for, once its file is damaged:
- *
- *   NONE --damage found--> SOUGHT --nobody has them--> LOST --some time later--> LOST_SOUGHT
- *                            |                           ^  <--nobody / given up--  |
- *                            +--this disk refuses them--> REFUSED (tried again) <---+
- *
- * Bytes that are written here lead from each state to NONE. */
+/* Where the bytes of a closed segment are looked for, once its file is damaged (README.md, "States"). */
 enum log_mend {
     LOG_MEND_NONE,    /* nobody is asked for its bytes: it is whole, or cannot be asked for yet */
     LOG_MEND_SOUGHT,  /* this node's memory and other nodes are asked for its bytes */
@@ -108,7 +102,7 @@ struct log_slot {
     bool changing; /* the store is about to take or give its buffer */
     bool evicting; /* wanted back by the store */
     bool dropping;
-    enum log_mend mend;
+    enum log_mend mend; /* log_slot_mend_enter() */
     bool
         mend_held; /* its bytes are looked for in memory, or written: leat_log_mend_begin() to _end() */
     bool given_up;               /* what can't be read of it; see leat_segment */
@@ -348,6 +342,7 @@ void log_restored_enter(struct leat_log *log, enum log_restored to);
 void log_parking_enter(struct leat_log *log, enum log_parking to);
 void log_backfill_enter(struct leat_log *log, enum log_backfill to);
 void log_skip_enter(struct leat_log *log, enum log_skip to);
+void log_slot_mend_enter(struct log_slot *slot, enum log_mend to);
 void log_ending_enter(struct leat_log *log, enum log_ending to,
                       void (*on_end)(void *arg, struct leat_log *log), void *arg);
 /** rc: what appends get in STOPPED. The node log is not told. */

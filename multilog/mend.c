@@ -11,15 +11,15 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
     leat_segment_damage_found(slot->seg); /* nobody is to copy from it */
     log->damage_look = true;
     if (!events->on_damaged || LEAT_BUG(ROT_STAYS)) {
-        slot->mend = LOG_MEND_LOST;
+        log_slot_mend_enter(slot, LOG_MEND_LOST);
         return false;
     }
     if (log_now(log) < slot->mend_not_before_us) return false;
     leat_err rc = events->on_damaged(log->options.owner, slot->seg);
     if (rc == LEAT_OK)
-        slot->mend = log_slot_is_lost(slot) ? LOG_MEND_LOST_SOUGHT : LOG_MEND_SOUGHT;
+        log_slot_mend_enter(slot, log_slot_is_lost(slot) ? LOG_MEND_LOST_SOUGHT : LOG_MEND_SOUGHT);
     else if (rc == LEAT_E_NOT_FOUND)
-        slot->mend = LOG_MEND_LOST;
+        log_slot_mend_enter(slot, LOG_MEND_LOST);
     return rc != LEAT_E_NOT_FOUND;
 }
 
@@ -62,7 +62,7 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     slot->file_reads--;
     log->reads_in_flight--;
     if (rc == LEAT_OK) {
-        slot->mend = LOG_MEND_NONE;
+        log_slot_mend_enter(slot, LOG_MEND_NONE);
         slot->damage_told = false;
         leat_segment_integrity_enter(slot->seg, LEAT_INTEGRITY_OK);
         slot->seg->flushed = true;       /* it may have been found without it */
@@ -71,7 +71,8 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     if (rc == LEAT_E_INVALID) leat_log_mend_give_up(log, segment);
     bool over = rc == LEAT_OK || rc == LEAT_E_INVALID;
     /* The disk refused its bytes, so another node has them. */
-    if (!over && rc != LEAT_E_NOT_FOUND && log_slot_is_sought(slot)) slot->mend = LOG_MEND_REFUSED;
+    if (!over && rc != LEAT_E_NOT_FOUND && log_slot_is_sought(slot))
+        log_slot_mend_enter(slot, LOG_MEND_REFUSED);
     log_mark_dirty(log);
     return over;
 }
@@ -80,7 +81,7 @@ void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)
 {
     struct log_slot *slot = log_slot_find(log, segment.v);
     if (!slot) return;
-    slot->mend = LOG_MEND_LOST;
+    log_slot_mend_enter(slot, LOG_MEND_LOST);
     log->damage_look = true;
     slot->mend_not_before_us = log_now(log) + LEAT_LOG_MEND_AGAIN_US;
     log_mark_dirty(log);

@@ -89,6 +89,20 @@ void log_skip_enter(struct leat_log *log, enum log_skip to)
     log->skip = to;
 }
 
+/* From NONE to LOST, too, as a log that is made anew may be told what nodes answered the one before it. */
+void log_slot_mend_enter(struct log_slot *slot, enum log_mend to)
+{
+    static const unsigned follow[] = {
+        [LOG_MEND_NONE] = 1u << LOG_MEND_SOUGHT | 1u << LOG_MEND_LOST,
+        [LOG_MEND_SOUGHT] = 1u << LOG_MEND_NONE | 1u << LOG_MEND_REFUSED | 1u << LOG_MEND_LOST,
+        [LOG_MEND_REFUSED] = 1u << LOG_MEND_NONE | 1u << LOG_MEND_REFUSED | 1u << LOG_MEND_LOST,
+        [LOG_MEND_LOST] = 1u << LOG_MEND_NONE | 1u << LOG_MEND_LOST | 1u << LOG_MEND_LOST_SOUGHT,
+        [LOG_MEND_LOST_SOUGHT] = 1u << LOG_MEND_NONE | 1u << LOG_MEND_REFUSED | 1u << LOG_MEND_LOST,
+    };
+    LEAT_ASSERT(follow[slot->mend] & 1u << to);
+    slot->mend = to;
+}
+
 bool log_is_quiet(const struct leat_log *log)
 {
     for (unsigned i = 0; i < LOG_HELPERS; i++)

@@ -179,6 +179,14 @@ static void steps_are_checked(void **state)
                                        [LOG_SKIP_ASKED] = "..G.F",
                                        [LOG_SKIP_FAILED] = "N...."};
     assert_steps(log.skip, skip, "follow[log->skip] & 1u << to", log_skip_enter(&log, step_to));
+    static struct log_slot slot;
+    static const char *const mend[] = {[LOG_MEND_NONE] = ".S.L.",
+                                       [LOG_MEND_SOUGHT] = "N.RL.",
+                                       [LOG_MEND_REFUSED] = "N.RL.",
+                                       [LOG_MEND_LOST] = "N..LS",
+                                       [LOG_MEND_LOST_SOUGHT] = "N.RL."};
+    assert_steps(slot.mend, mend, "follow[slot->mend] & 1u << to",
+                 log_slot_mend_enter(&slot, step_to));
 }
 
 /* Goal: a segment's integrity takes the steps of the diagram in multilog/README.md and no others. */
