@@ -48,7 +48,7 @@ static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const stru
     struct rep_copy *copy = rep_copy_new(set, peer);
     if (!copy) return VERDICT_LATER;
     copy->handle = row->handle;
-    copy->state = REP_COPY_CLOSED;
+    rep_copy_enter(copy, REP_COPY_CLOSED);
     copy->counted = copy->found = true;
     copy->sent = copy->done = copy->flushed = row->extent.bytes;
     rep_place_judge(set);
@@ -56,9 +56,14 @@ static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const stru
     return VERDICT_KEEP;
 }
 
-static void audit_enter(struct rep_peer *peer, enum rep_audit_state to)
+void rep_audit_enter(struct rep_peer *peer, enum rep_audit_state to)
 {
-    LEAT_ASSERT((to == REP_AUDIT_IDLE) != (peer->audit_state == REP_AUDIT_IDLE));
+    static const unsigned follow[] = {
+        [REP_AUDIT_IDLE] = 1u << REP_AUDIT_ASKED | 1u << REP_AUDIT_SETTLING,
+        [REP_AUDIT_ASKED] = 1u << REP_AUDIT_IDLE,
+        [REP_AUDIT_SETTLING] = 1u << REP_AUDIT_IDLE,
+    };
+    LEAT_ASSERT(follow[peer->audit_state] & 1u << to);
     peer->audit_state = to;
 }
 
@@ -189,7 +194,7 @@ static void on_settled(struct leat_link_call *call, leat_err rc, const struct le
     struct rep_pair refused[LEAT_REP_BATCH_MAX];
     uint32_t count = 0;
     (void)error;
-    audit_enter(peer, REP_AUDIT_IDLE);
+    rep_audit_enter(peer, REP_AUDIT_IDLE);
     peer->primary->accounts.other_rpcs++;
     if (!rc) rc = rep_pairs_decode(answer->control, answer->control_bytes, refused, &count);
     if (!rc)
@@ -215,7 +220,7 @@ static void settle_send(struct rep_peer *peer)
     peer->settle_sent = peer->settle_count;
     peer->settle_count = 0;
     if (net->call(net->ctx, peer->node.number, &peer->settle) == LEAT_OK)
-        audit_enter(peer, REP_AUDIT_SETTLING);
+        rep_audit_enter(peer, REP_AUDIT_SETTLING);
     else
         rep_audit_all(peer); /* else what was found would stay unconfirmed */
 }
@@ -249,7 +254,7 @@ static void on_audited(struct leat_link_call *call, leat_err rc, const struct le
 {
     struct rep_peer *peer = call->owner;
     (void)error;
-    audit_enter(peer, REP_AUDIT_IDLE);
+    rep_audit_enter(peer, REP_AUDIT_IDLE);
     peer->primary->accounts.other_rpcs++;
     if (rc || peer->state != REP_PEER_ATTACHED) return;
     struct leat_msg_reader reader;
@@ -286,7 +291,7 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us)
                                           .owner = peer};
     peer->audited_us = now_us;
     if (options->net.call(options->net.ctx, peer->node.number, &peer->audit) == LEAT_OK) {
-        audit_enter(peer, REP_AUDIT_ASKED);
+        rep_audit_enter(peer, REP_AUDIT_ASKED);
         return;
     }
     peer->audited_us = 0; /* no room, or the end of the link is on its way */

@@ -5,6 +5,19 @@
 #include "base/bug.h"
 #include "replication/primary/state.h"
 
+/* From OPENING to CLOSED: it is no new one, but was found at its backup. */
+void rep_copy_enter(struct rep_copy *copy, enum rep_copy_state to)
+{
+    static const unsigned follow[] = {
+        [REP_COPY_OPENING] = 1u << REP_COPY_OPEN | 1u << REP_COPY_CLOSED,
+        [REP_COPY_OPEN] = 1u << REP_COPY_PARKED | 1u << REP_COPY_CLOSED,
+        [REP_COPY_PARKED] = 1u << REP_COPY_OPEN,
+        [REP_COPY_CLOSED] = 0,
+    };
+    LEAT_ASSERT(follow[copy->state] & 1u << to);
+    copy->state = to;
+}
+
 /* ---- requests about one replica ---- */
 static void on_op_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
                        const struct leat_error *error);
@@ -90,7 +103,7 @@ static void on_opened(struct rep_copy *copy, leat_err rc, const struct rep_answe
     }
     copy->handle = answer->handle;
     copy->place = answer->place;
-    copy->state = REP_COPY_OPEN;
+    rep_copy_enter(copy, REP_COPY_OPEN);
     copy->stamp = copy->stamp_sent;
     copy->counted = !copy->incomplete;
     copy->peer->open_count++;
@@ -99,7 +112,7 @@ static void on_opened(struct rep_copy *copy, leat_err rc, const struct rep_answe
 
 static void on_resumed(struct rep_copy *copy, const struct rep_answer *answer)
 {
-    copy->state = REP_COPY_OPEN;
+    rep_copy_enter(copy, REP_COPY_OPEN);
     copy->place = answer->place;
     copy->stamp = copy->stamp_sent;
     copy->sent = copy->done = copy->flushed = copy->set->seg->extent.bytes;
@@ -120,14 +133,14 @@ static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_a
     switch (kind) {
     case LEAT_REP_CLOSE:
         accounts->control_rpcs++;
-        copy->state = REP_COPY_CLOSED;
+        rep_copy_enter(copy, REP_COPY_CLOSED);
         copy->incomplete = false;
         copy->counted = true;
         LEAT_ASSERT_CMP(copy->peer->open_count, >, 0);
         copy->peer->open_count--;
         return;
     case LEAT_REP_PARK:
-        copy->state = REP_COPY_PARKED;
+        rep_copy_enter(copy, REP_COPY_PARKED);
         accounts->park_rpcs++;
         return;
     case LEAT_REP_RESUME:
@@ -208,7 +221,7 @@ struct rep_copy *rep_copy_new(struct rep_set *set, struct rep_peer *peer)
 
 bool rep_copy_open(struct rep_copy *copy, bool incomplete)
 {
-    copy->state = REP_COPY_OPENING;
+    LEAT_ASSERT_CMP(copy->state, ==, REP_COPY_OPENING); /* as it was made */
     copy->incomplete = incomplete;
     if (ask(copy, LEAT_REP_OPEN, (struct leat_extent){0})) return true;
     rep_copy_remove(copy);

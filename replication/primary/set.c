@@ -19,6 +19,19 @@ void rep_set_enter(struct rep_set *set, enum rep_set_state to)
     set->state = to;
 }
 
+/* From IDLE to IDLE, as a commit at level `memory` asks nothing of the store; from ANSWERED to ASKED, as a set that is
+ * dropped takes no answer. */
+void rep_local_enter(struct rep_set *set, enum rep_local_state to)
+{
+    static const unsigned follow[] = {
+        [REP_LOCAL_IDLE] = 1u << REP_LOCAL_IDLE | 1u << REP_LOCAL_ASKED,
+        [REP_LOCAL_ASKED] = 1u << REP_LOCAL_ANSWERED,
+        [REP_LOCAL_ANSWERED] = 1u << REP_LOCAL_IDLE | 1u << REP_LOCAL_ASKED,
+    };
+    LEAT_ASSERT(follow[set->local_state] & 1u << to);
+    set->local_state = to;
+}
+
 static void insert_ascending(struct leat_list *head, struct rep_set *set)
 {
     struct leat_list *at = head;
@@ -72,8 +85,7 @@ static void answer(struct leat_store_req **req, leat_err rc)
 static void on_local_done(struct leat_store_req *req)
 {
     struct rep_set *set = req->owner;
-    LEAT_ASSERT(set->local_state == REP_LOCAL_ASKED);
-    set->local_state = REP_LOCAL_ANSWERED;
+    rep_local_enter(set, REP_LOCAL_ANSWERED);
     set->local_rc = req->rc;
     if (req->kind == LEAT_STORE_RESERVE && !req->rc) {
         set->seg = req->seg;
@@ -93,7 +105,7 @@ static void store_request(struct rep_set *set, struct leat_store_req *req)
 void rep_local_ask(struct rep_set *set, enum leat_store_req_kind kind)
 {
     const struct leat_primary_log *log = set->log;
-    LEAT_ASSERT(set->local_state != REP_LOCAL_ASKED);
+    rep_local_enter(set, REP_LOCAL_ASKED);
     set->local = (struct leat_store_req){
         .kind = kind,
         .seg = set->seg,
@@ -110,7 +122,6 @@ void rep_local_ask(struct rep_set *set, enum leat_store_req_kind kind)
         set->local.from_bytes = set->commit->from_bytes;
         set->local.to_bytes = set->commit->to_bytes;
     }
-    set->local_state = REP_LOCAL_ASKED;
     store_request(set, &set->local);
 }
 
@@ -248,7 +259,7 @@ static void reserve_step(struct rep_set *set)
         return;
     }
     rep_set_enter(set, REP_SET_RESERVED);
-    set->local_state = REP_LOCAL_IDLE;
+    rep_local_enter(set, REP_LOCAL_IDLE);
     set->reserve->seg = set->seg;
     answer(&set->reserve, LEAT_OK);
 }
@@ -280,7 +291,7 @@ void rep_set_commit_try(struct rep_set *set)
     } else if (log->fenced) {
         answer(&set->commit, LEAT_E_STALE_EPOCH);
     } else if (commit_is_done(set, set->commit->to_bytes)) {
-        set->local_state = REP_LOCAL_IDLE;
+        rep_local_enter(set, REP_LOCAL_IDLE);
         answer(&set->commit, LEAT_OK);
     }
 }
@@ -292,7 +303,7 @@ static void close_step(struct rep_set *set)
         rep_local_ask(set, LEAT_STORE_CLOSE);
         return;
     }
-    set->local_state = REP_LOCAL_IDLE;
+    rep_local_enter(set, REP_LOCAL_IDLE);
     answer(&set->close, set->local_rc);
 }
 
@@ -305,7 +316,7 @@ static void park_step(struct rep_set *set)
         return;
     }
     if (set->local_rc) {
-        set->local_state = REP_LOCAL_IDLE;
+        rep_local_enter(set, REP_LOCAL_IDLE);
         rep_set_enter(set, REP_SET_STARTED);
         answer(&set->park, set->local_rc);
         return;
@@ -313,7 +324,7 @@ static void park_step(struct rep_set *set)
     if (set->state == REP_SET_PARKING) rep_set_enter(set, REP_SET_PARKED);
     for (unsigned i = 0; i < set->copy_count; i++)
         if (set->copies[i]->state != REP_COPY_PARKED) return;
-    set->local_state = REP_LOCAL_IDLE;
+    rep_local_enter(set, REP_LOCAL_IDLE);
     answer(&set->park, LEAT_OK);
 }
 
@@ -325,7 +336,7 @@ static void resume_step(struct rep_set *set)
         return;
     }
     if (set->local_rc) {
-        set->local_state = REP_LOCAL_IDLE;
+        rep_local_enter(set, REP_LOCAL_IDLE);
         rep_set_enter(set, REP_SET_PARKED);
         answer(&set->resume, set->local_rc);
         return;
@@ -333,7 +344,7 @@ static void resume_step(struct rep_set *set)
     if (set->state == REP_SET_RESUMING) rep_set_enter(set, REP_SET_STARTED);
     for (unsigned i = 0; i < set->copy_count; i++)
         if (set->copies[i]->state == REP_COPY_PARKED) return;
-    set->local_state = REP_LOCAL_IDLE;
+    rep_local_enter(set, REP_LOCAL_IDLE);
     answer(&set->resume, LEAT_OK);
     rep_mark_dirty(
         set->log); /* appends do so too, but a log that is woken for a lost copy has none */

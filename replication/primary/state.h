@@ -44,6 +44,7 @@ enum {
     REP_CROWDED_AGAIN_US = 2 * 1000 * 1000,
 };
 
+/* A replica at its backup, as far as its answers say (README.md, "States"). */
 enum rep_copy_state {
     REP_COPY_OPENING, /* asked for; not part of anything yet */
     REP_COPY_OPEN,
@@ -73,8 +74,8 @@ struct rep_copy {
     struct leat_list by_peer;
     struct leat_list in_batch; /* waits for RESTAMP or FLUSH */
     struct rep_op *op;
-    bool batched; /* a row of a batch under way */
-    uint8_t state;
+    bool batched;     /* a row of a batch under way */
+    uint8_t state;    /* rep_copy_enter(); a byte, as there are many copies */
     bool incomplete;  /* so marked at the backup */
     bool counted;     /* acks need it */
     bool asked_whole; /* COMPLETE was sent: it may not be marked any more */
@@ -122,8 +123,8 @@ struct rep_set {
     struct leat_segment *seg;
     struct leat_segment_id id;
     uint32_t capacity;
-    enum rep_set_state state; /* rep_set_enter() */
-    enum rep_local_state local_state;
+    enum rep_set_state state;         /* rep_set_enter() */
+    enum rep_local_state local_state; /* rep_local_enter() */
     bool dropping;            /* DROP is asked, or RESERVE refused: beside the state that it had */
     bool full_once;           /* has been closed on as many nodes as wanted */
     bool misplaced;           /* shares a host or rack with another copy */
@@ -205,11 +206,11 @@ enum rep_audit_state {
 struct rep_peer {
     struct leat_primary *primary;
     struct leat_rep_node node;
-    enum rep_peer_state state; /* rep_peer_enter() */
-    enum rep_audit_state audit_state;
-    uint64_t session; /* grows with each attachment and each loss */
-    uint64_t met_us;  /* when it was up for the first time; 0: never */
-    bool cut;         /* a session with this incarnation ended: what it wrote may still land */
+    enum rep_peer_state state;        /* rep_peer_enter() */
+    enum rep_audit_state audit_state; /* rep_audit_enter() */
+    uint64_t session;                 /* grows with each attachment and each loss */
+    uint64_t met_us;                  /* when it was up for the first time; 0: never */
+    bool cut; /* a session with this incarnation ended: what it wrote may still land */
     uint64_t retry_us, audited_us;
     leat_err refused; /* why it was not attached, or its link not taken, when it was last tried */
     uint64_t refused_told_us;
@@ -363,6 +364,8 @@ void rep_versions_send(struct leat_primary *primary);
 /* set.c */
 /** The step of a segment from one state to the next. */
 void rep_set_enter(struct rep_set *set, enum rep_set_state to);
+/** The same of the request for the local copy. */
+void rep_local_enter(struct rep_set *set, enum rep_local_state to);
 struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
                             uint32_t capacity);
 void rep_set_step(struct rep_set *set);
@@ -381,6 +384,8 @@ bool rep_set_is_still(const struct rep_set *set);
 void rep_set_surplus(struct rep_set *set);
 
 /* copy.c */
+/** The step of a copy from one state to the next. */
+void rep_copy_enter(struct rep_copy *copy, enum rep_copy_state to);
 struct rep_copy *rep_copy_new(struct rep_set *set, struct rep_peer *peer);
 /** false: nothing was started, and the copy is gone. */
 bool rep_copy_open(struct rep_copy *copy, bool incomplete);
@@ -460,6 +465,8 @@ struct rep_copy *rep_better_begin(struct leat_primary *primary, uint64_t now_us)
 uint64_t rep_better_next_us(const struct leat_primary *primary, uint64_t now_us);
 
 /* background.c */
+/** The step of an audit from one state to the next. */
+void rep_audit_enter(struct rep_peer *peer, enum rep_audit_state to);
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
 /** The backup is asked for all of them again, also those that have an owner's word. */
 void rep_audit_all(struct rep_peer *peer);

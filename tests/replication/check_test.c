@@ -155,7 +155,7 @@ static void backups_are_checked(void **state)
     PEER_BROKEN("primary->attached_count == attached", primary_.attached_count = 1);
 }
 
-/* Goal: a segment and a session take the steps of the diagrams in replication/primary/README.md and no others. */
+/* Goal: a segment, a copy, a session and what each asks take the steps of the diagrams in replication/primary/README.md and no others. */
 static void steps_are_checked(void **state)
 {
     (void)state;
@@ -173,6 +173,20 @@ static void steps_are_checked(void **state)
                                            [REP_PEER_ATTACHED] = "DU..."};
     assert_steps(peers[0].state, peer_may, "follow[peer->state] & 1u << to",
                  rep_peer_enter(&peers[0], step_to));
+    static const char *const copy_may[] = {[REP_COPY_OPENING] = ".O.C",
+                                           [REP_COPY_OPEN] = "..PC",
+                                           [REP_COPY_PARKED] = ".O..",
+                                           [REP_COPY_CLOSED] = "...."};
+    assert_steps(copies[0].state, copy_may, "follow[copy->state] & 1u << to",
+                 rep_copy_enter(&copies[0], step_to));
+    static const char *const local_may[] = {
+        [REP_LOCAL_IDLE] = "IA.", [REP_LOCAL_ASKED] = "..A", [REP_LOCAL_ANSWERED] = "IA."};
+    assert_steps(sets[0].local_state, local_may, "follow[set->local_state] & 1u << to",
+                 rep_local_enter(&sets[0], step_to));
+    static const char *const audit_may[] = {
+        [REP_AUDIT_IDLE] = ".AS", [REP_AUDIT_ASKED] = "I..", [REP_AUDIT_SETTLING] = "I.."};
+    assert_steps(peers[0].audit_state, audit_may, "follow[peer->audit_state] & 1u << to",
+                 rep_audit_enter(&peers[0], step_to));
 }
 
 int main(void)
