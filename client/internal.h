@@ -23,13 +23,14 @@ struct leat_client_slot {
     uint8_t bytes[LEAT_FRAME_HEADER_BYTES + SLOT_CONTROL_BYTES];
 };
 
+/* README.md, "States". */
 enum leat_client_conn_state { CONN_IDLE, CONN_CONNECTING, CONN_HELLO, CONN_OPEN, CONN_CLOSING };
 
 struct leat_client_conn {
     struct leat_list link;
     struct leat_client *client; /* NULL: the client is gone, free in on_closed */
     struct leat_conn *net;
-    enum leat_client_conn_state state;
+    enum leat_client_conn_state state; /* leat_client_conn_enter() */
     char address[LEAT_CLIENT_ADDRESS_BYTES];
     uint64_t incarnation; /* wanted, then learnt by hello */
     int64_t lane;

@@ -19,7 +19,7 @@ void leat_link_connect(struct leat_link *link)
     link->pinged_us = 0;
     leat_err rc = net->connect(net->ctx, link->address, &leat_link_conn_handler, link, &link->net);
     if (rc == LEAT_OK) {
-        link->state = LINK_CONNECTING;
+        leat_link_state_enter(link, LINK_CONNECTING);
         return;
     }
     link->net = NULL;
@@ -34,7 +34,7 @@ static void conn_on_open(void *user, struct leat_conn *conn)
     struct leat_link *link = user;
     (void)conn;
     if (link->state != LINK_CONNECTING) return; /* closed meanwhile */
-    link->state = LINK_NONCE;
+    leat_link_state_enter(link, LINK_NONCE);
     if (!leat_link_nonce_send(link, 1))
         leat_link_cut(link, LEAT_E_NO_MEMORY, "no memory for a nonce");
 }
@@ -45,7 +45,7 @@ struct leat_link *leat_link_take(struct leat_links *links, struct leat_conn *con
     struct leat_link *link = leat_link_make(links);
     if (!link) return NULL;
     link->accepted = true;
-    link->state = LINK_NONCE;
+    leat_link_state_enter(link, LINK_NONCE);
     link->net = conn;
     links->env->net->account(conn, LEAT_NET_STRANGERS);
     snprintf(link->address, sizeof link->address, "%s", links->env->net->peer(conn));
@@ -68,7 +68,7 @@ static void link_went_up(struct leat_link *link)
     struct leat_links *links = link->links;
     leat_link_stranger_end(link);
     links->env->net->account(link->net, LEAT_NET_NODES);
-    link->state = LINK_UP;
+    leat_link_state_enter(link, LINK_UP);
     link->was_up = true;
     link->attempts = 0;
     link->connection = ++links->next_connection;
@@ -271,7 +271,7 @@ static void conn_on_closed(void *user, struct leat_conn *conn, leat_err why)
     leat_link_stranger_end(link);
     leat_link_keys_drop(link);
     leat_link_enter(link);
-    link->state = LINK_CLOSING;
+    leat_link_state_enter(link, LINK_CLOSING);
     if (link->gone) {
         leat_link_calls_fail(link, LEAT_E_CANCELLED, "the link was closed");
         (void)leat_link_leave(link);

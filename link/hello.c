@@ -152,7 +152,7 @@ void leat_link_refuse(struct leat_link *link, uint32_t request, leat_err rc, con
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
     leat_msg_error_encode(&writer, rc, text);
-    link->state = LINK_CLOSING;
+    leat_link_state_enter(link, LINK_CLOSING);
     link->since_us = leat_links_now(link->links);
     leat_links_due(link->links, link->since_us + link->links->silence_us);
     (void)leat_error_set(&link->why, rc, "%s", text); /* the code is the argument */
@@ -172,7 +172,7 @@ static void *connection_moved(void *to_actor, struct leat_conn *conn, void *bagg
         atomic_load_explicit(&baggage->hub->by_actor[baggage->to_actor], memory_order_acquire);
     struct leat_link *link = links ? leat_link_take(links, conn, out_handler) : NULL;
     if (link) {
-        link->state = LINK_HELLO;
+        leat_link_state_enter(link, LINK_HELLO);
         link->mac_in = baggage->mac_in;
         link->mac_out = baggage->mac_out;
     } else {

@@ -3,6 +3,7 @@
 #ifndef LEAT_LINK_INTERNAL_H
 #define LEAT_LINK_INTERNAL_H
 
+#include "base/assert.h"
 #include "base/node_log.h"
 #include "crypto/mac.h"
 #include "link/link.h"
@@ -38,6 +39,7 @@ struct leat_link_slot {
     uint8_t bytes[LEAT_FRAME_HEADER_BYTES + LINK_SLOT_CONTROL_BYTES];
 };
 
+/* README.md, "States". */
 enum leat_link_state {
     LINK_WAITING,    /* opened: for its next attempt */
     LINK_CONNECTING, /* opened */
@@ -53,7 +55,7 @@ struct leat_link {
     struct leat_conn *net; /* NULL: none */
     const struct leat_link_handler *handler;
     void *user;
-    enum leat_link_state state;
+    enum leat_link_state state; /* leat_link_state_enter() */
     bool accepted, was_up, stranger;
     struct leat_list strange;        /* in links->strangers, or alone */
     uint8_t key[LEAT_NET_KEY_BYTES]; /* of the address of one that was accepted */
@@ -122,6 +124,21 @@ struct leat_links {
 static inline uint64_t leat_links_now(const struct leat_links *links)
 {
     return links->env->clock->now_us(links->env->clock->ctx);
+}
+
+/** The step from one state to the next. */
+static inline void leat_link_state_enter(struct leat_link *link, enum leat_link_state to)
+{
+    static const unsigned follow[] = {
+        [LINK_WAITING] = 1u << LINK_WAITING | 1u << LINK_CONNECTING | 1u << LINK_NONCE,
+        [LINK_CONNECTING] = 1u << LINK_NONCE | 1u << LINK_CLOSING,
+        [LINK_NONCE] = 1u << LINK_HELLO | 1u << LINK_CLOSING,
+        [LINK_HELLO] = 1u << LINK_UP | 1u << LINK_CLOSING,
+        [LINK_UP] = 1u << LINK_CLOSING,
+        [LINK_CLOSING] = 1u << LINK_CLOSING | 1u << LINK_WAITING,
+    };
+    LEAT_ASSERT(follow[link->state] & 1u << to);
+    link->state = to;
 }
 
 /* life.c */

@@ -77,7 +77,7 @@ void leat_link_cut(struct leat_link *link, leat_err rc, const char *why)
     if (!link->net || link->state == LINK_CLOSING) return;
     leat_link_stranger_end(link);
     (void)leat_error_set(&link->why, rc, "%s", why); /* rc is told by on_down */
-    link->state = LINK_CLOSING;
+    leat_link_state_enter(link, LINK_CLOSING);
     link->links->env->net->close(link->net);
 }
 
@@ -109,7 +109,7 @@ void leat_link_retry_later(struct leat_link *link)
     if (pause_us > links->retry_us_max) pause_us = links->retry_us_max;
     pause_us -= links->env->random->next(links->env->random->ctx) % (pause_us / 2 + 1);
     link->attempts++;
-    link->state = LINK_WAITING;
+    leat_link_state_enter(link, LINK_WAITING);
     link->try_at_us = leat_links_now(links) + pause_us;
     leat_links_due(links, link->try_at_us);
 }

@@ -113,7 +113,6 @@ leat_err leat_link_open(struct leat_links *links, const struct leat_link_options
             return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for a link");
         }
     }
-    link->state = LINK_WAITING;
     link->try_at_us = leat_links_now(links); /* from the timer: no callback runs inside this call */
     leat_links_due(links, link->try_at_us);
     *out_link = link;
@@ -129,7 +128,7 @@ void leat_link_close(struct leat_link **link_at)
     link->gone = true;
     if (link->net) {
         leat_link_stranger_end(link);
-        link->state = LINK_CLOSING;
+        leat_link_state_enter(link, LINK_CLOSING);
         link->links->env->net->close(link->net);
         return;
     }

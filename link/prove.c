@@ -111,7 +111,7 @@ void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame
     }
     if (link->accepted) sent = leat_link_nonce_send(link, frame->request);
     bool ready = sent && keys_make(link);
-    link->state = LINK_HELLO;
+    leat_link_state_enter(link, LINK_HELLO);
     if (ready && !link->accepted) ready = leat_link_hello_send(link);
     if (!ready) leat_link_cut(link, LEAT_E_NO_MEMORY, "no memory for hello");
 }

@@ -62,14 +62,14 @@ static void retry_later_doubles_the_pause(void **state)
     (void)state;
     creates();
     static const uint64_t pauses[] = {20, 40, 80, 160, 320, 500, 500};
-    struct leat_link *link = in_state(LINK_CONNECTING);
+    struct leat_link *link = in_state(LINK_CLOSING);
     link->net = NULL;
     for (unsigned i = 0; i < 7; i++) {
         uint64_t half = pauses[i] / 2;
         for (unsigned k = 0; k < 4; k++) {
             const uint64_t random[] = {0, half, half + 1, half + 3}, off[] = {0, half, 0, 2};
             link->attempts = i;
-            link->state = LINK_CONNECTING;
+            link->state = LINK_CLOSING;
             played.random = random[k];
             links->next_us = UINT64_MAX;
             leat_link_retry_later(link);

@@ -85,6 +85,7 @@ struct leat_link *__wrap_leat_link_take(struct leat_links *at, struct leat_conn 
     trace("take %s\n", (const char *)conn);
     if (played.no_take) return NULL;
     *out_handler = &handler;
+    played.taken.state = LINK_NONCE;
     return &played.taken;
 }
 void __wrap_leat_mac_again(struct leat_mac *mac);
@@ -144,6 +145,7 @@ static int begin(void **state)
     link_.net = (struct leat_conn *)conn;
     link_.mac_in = (struct leat_mac *)mac_in;
     link_.mac_out = (struct leat_mac *)mac_out;
+    link_.state = LINK_HELLO;
     link_.next_number = 8;
     snprintf(link_.address, sizeof link_.address, "host:1");
     trace_begin();

@@ -28,8 +28,10 @@ void __wrap_leat_link_connect(struct leat_link *link)
 {
     trace("connect %u\n", link->slot);
     link->since_us = played.now_us;
-    link->state = LINK_CONNECTING;
-    if (played.no_connect) leat_link_retry_later(link);
+    if (played.no_connect)
+        leat_link_retry_later(link);
+    else
+        link->state = LINK_CONNECTING;
 }
 bool __wrap_leat_link_frame_send(struct leat_link *link, uint16_t kind, uint8_t flags,
                                  uint32_t number, const void *control, uint32_t bytes,

@@ -216,6 +216,7 @@ static void opener_takes_a_nonce_and_says_hello(void **state)
 /* What is no nonce, in the words that are said of it; what is one has keys. */
 static void is_taken(bool taken)
 {
+    link_.state = LINK_NONCE;
     link_.said_bytes = 0;
     comes();
     assert_int_equal(strstr(trace_text, "key in") != NULL, taken);
