@@ -280,8 +280,7 @@ bool leat_client_withdraw(struct leat_client *client, struct leat_request *reque
         LEAT_LIST_EACH(&conn->in_flight, it)
         {
             if (it != &request->link) continue;
-            if (conn->state != CONN_CLOSING) client->env->net->close(conn->net);
-            conn->state = CONN_CLOSING;
+            leat_client_conn_cut(conn);
             return false;
         }
     }
@@ -359,9 +358,7 @@ static void conn_expire(struct leat_client *client, struct leat_client_conn *con
                 *nearest = request->deadline_us;
         }
     }
-    if (!expired || conn->state == CONN_CLOSING) return;
-    conn->state = CONN_CLOSING;
-    client->env->net->close(conn->net);
+    if (expired) leat_client_conn_cut(conn);
 }
 
 static void waiting_expire(struct leat_client *client, uint64_t now, uint64_t *nearest)

@@ -82,6 +82,13 @@ void leat_client_conn_destroy(struct leat_client_conn *conn)
     net->close(conn->net);
 }
 
+void leat_client_conn_cut(struct leat_client_conn *conn)
+{
+    if (conn->state == CONN_CLOSING) return;
+    leat_client_conn_enter(conn, CONN_CLOSING);
+    conn->client->env->net->close(conn->net);
+}
+
 /* ---- sending ---- */
 
 static void slot_on_sent(struct leat_send *send, leat_err rc)
@@ -151,8 +158,7 @@ void leat_client_conn_transmit(struct leat_client_conn *conn, struct leat_reques
     if (!conn_send_frame(conn, request->kind, request->number, request->control,
                          request->control_bytes, request->payload, request->payload_count)) {
         /* Out of memory: closing is the one way of failing that never runs a completion here. */
-        conn->state = CONN_CLOSING;
-        conn->client->env->net->close(conn->net);
+        leat_client_conn_cut(conn);
         return;
     }
     request->sent = true;
@@ -170,7 +176,7 @@ leat_err leat_client_conn_start(struct leat_client_conn *conn)
         conn_free(conn);
         return rc;
     }
-    conn->state = CONN_CONNECTING;
+    leat_client_conn_enter(conn, CONN_CONNECTING);
     const struct leat_clock *clock = client->env->clock;
     conn->heard_us = clock->now_us(clock->ctx);
     conn->open_before_us = conn->heard_us + LEAT_CLIENT_CONNECT_US_MAX;
@@ -185,7 +191,7 @@ static void conn_on_open(void *user, struct leat_conn *net)
 {
     struct leat_client_conn *conn = user;
     (void)net;
-    if (!conn->client) return;
+    if (!conn->client || conn->state != CONN_CONNECTING) return; /* closed meanwhile */
     struct leat_client *client = conn->client;
     client->called = true;
     uint8_t control[128];
@@ -200,9 +206,9 @@ static void conn_on_open(void *user, struct leat_conn *net)
     leat_msg_hello_write(&writer, &hello);
     LEAT_ASSERT(!writer.overflow);
     conn->hello_number = ++client->next_number;
-    conn->state = CONN_HELLO;
+    leat_client_conn_enter(conn, CONN_HELLO);
     if (!conn_send_frame(conn, LEAT_KIND_HELLO, conn->hello_number, control, writer.used, NULL, 0))
-        client->env->net->close(conn->net);
+        leat_client_conn_cut(conn);
 }
 
 static void requests_fail(struct leat_list *requests, leat_err rc, const struct leat_error *error)
@@ -247,10 +253,7 @@ static void conn_adopt_incarnation(struct leat_client_conn *conn, uint64_t incar
         leat_list_remove(&kept->link);
         leat_list_push_front(&client->conns, &kept->link);
     }
-    if (kept != conn) {
-        conn->state = CONN_CLOSING;
-        client->env->net->close(conn->net);
-    }
+    if (kept != conn) leat_client_conn_cut(conn);
     struct leat_list stale;
     leat_list_init(&stale);
     lists_splice(&stale, &conn->queued);
@@ -272,7 +275,7 @@ static leat_err conn_on_hello(struct leat_client_conn *conn, const struct leat_f
     }
     leat_err rc = leat_msg_hello_ok_decode(frame->control, frame->control_bytes, &ok);
     if (rc) return rc;
-    conn->state = CONN_OPEN;
+    leat_client_conn_enter(conn, CONN_OPEN);
     conn->was_open = true;
     conn->lane = ok.lane;
     conn->hello_number = 0;
@@ -343,8 +346,7 @@ static size_t conn_on_bytes(void *user, struct leat_conn *net, const uint8_t *da
                 conn_on_answer(conn, &frame);
         }
         if (rc) {
-            conn->state = CONN_CLOSING;
-            conn->client->env->net->close(net);
+            leat_client_conn_cut(conn);
             break;
         }
     }

@@ -3,6 +3,7 @@
 #ifndef LEAT_CLIENT_INTERNAL_H
 #define LEAT_CLIENT_INTERNAL_H
 
+#include "base/assert.h"
 #include "client.h"
 
 enum {
@@ -86,6 +87,21 @@ struct leat_client {
     char why[LEAT_ERROR_TEXT_BYTES]; /* of the last send that failed */
 };
 
+/** The step from one state to the next. */
+static inline void leat_client_conn_enter(struct leat_client_conn *conn,
+                                          enum leat_client_conn_state to)
+{
+    static const unsigned follow[] = {
+        [CONN_IDLE] = 1u << CONN_CONNECTING,
+        [CONN_CONNECTING] = 1u << CONN_HELLO | 1u << CONN_CLOSING,
+        [CONN_HELLO] = 1u << CONN_OPEN | 1u << CONN_CLOSING,
+        [CONN_OPEN] = 1u << CONN_CLOSING,
+        [CONN_CLOSING] = 0,
+    };
+    LEAT_ASSERT(follow[conn->state] & 1u << to);
+    conn->state = to;
+}
+
 /* conn.c */
 struct leat_client_conn *leat_client_conn_find(struct leat_client *client, uint64_t incarnation,
                                                int64_t lane);
@@ -95,6 +111,8 @@ struct leat_client_conn *leat_client_conn_make(struct leat_client *client, const
 /** Connect. On failure the conn is gone. Nothing may be queued on it yet. */
 leat_err leat_client_conn_start(struct leat_client_conn *conn) LEAT_NODISCARD;
 void leat_client_conn_transmit(struct leat_client_conn *conn, struct leat_request *request);
+/** Close it: its requests end when the port has closed it. Harmless on one that closes. */
+void leat_client_conn_cut(struct leat_client_conn *conn);
 void leat_client_conn_destroy(struct leat_client_conn *conn);
 /* watch.c */
 void leat_client_watch_init(struct leat_client *client);

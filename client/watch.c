@@ -56,11 +56,8 @@ static void ask_on_done(struct leat_request *request, leat_err rc, const struct 
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
         bool named = conn->incarnation != CLIENT_NO_INCARNATION;
-        if (!conn->suspect || conn->state == CONN_CLOSING || !named ||
-            node_is_up(client, conn->incarnation))
-            continue;
-        conn->state = CONN_CLOSING;
-        client->env->net->close(conn->net);
+        if (!conn->suspect || !named || node_is_up(client, conn->incarnation)) continue;
+        leat_client_conn_cut(conn);
     }
 }
 
