@@ -133,11 +133,11 @@ void leat_consumer_log_begin(struct leat_consumer_engine *engine, struct leat_co
     log->retry_at_us = 0;
     log->processed_known = log->processed_changed = log->committing = false;
     if (from == LEAT_ENGINE_OFFSET) {
-        log->state = CLOG_READY;
+        leat_consumer_log_enter(log, CLOG_READY);
         log->next = log->begun = value < 0 ? 0 : (uint64_t)value;
         return;
     }
-    log->state = CLOG_LOCATE;
+    leat_consumer_log_enter(log, CLOG_LOCATE);
     log->locate_what = from == LEAT_ENGINE_LATEST ? LEAT_LOCATE_LATEST
                        : from == LEAT_ENGINE_TIME ? LEAT_LOCATE_TIME
                                                   : LEAT_LOCATE_EARLIEST;
@@ -344,9 +344,9 @@ leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t 
             leat_consumer_log_begin(engine, log, from, value);
             known = true;
         } else if (log->state == CLOG_LOCATING) {
-            log->state = CLOG_LOCATE;
+            leat_consumer_log_enter(log, CLOG_LOCATE);
         } else if (log->state != CLOG_LOCATE) {
-            log->state = CLOG_READY;
+            leat_consumer_log_enter(log, CLOG_READY);
             log->next = log->processed_known ? log->processed : log->begun;
         }
     }

@@ -84,7 +84,7 @@ static void group_out_of_range(struct leat_consumer_engine *engine, struct leat_
         return;
     }
     log->asked_first = row->first_offset;
-    log->state = CLOG_LOCATE;
+    leat_consumer_log_enter(log, CLOG_LOCATE);
     log->locate_what = LEAT_LOCATE_EARLIEST;
     log->locate_value = 0;
 }
@@ -208,7 +208,7 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
                          struct leat_consumer_log *log, const struct leat_msg_fetched *row,
                          uint8_t *bytes)
 {
-    log->state = CLOG_READY;
+    leat_consumer_log_enter(log, CLOG_READY);
     if (row->code == LEAT_E_OFFSET_OUT_OF_RANGE) {
         log_out_of_range(engine, log, row);
         return LEAT_OK;
@@ -315,7 +315,7 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
     for (uint32_t i = 0; i < lane->fetch_count && !engine->failed; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->fetch_logs[i]];
         if (log->state == CLOG_FETCHING) {
-            log->state = CLOG_READY;
+            leat_consumer_log_enter(log, CLOG_READY);
             log_pause(engine, log, rc, text);
         }
     }
@@ -357,7 +357,7 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
                                          .offset = log->next,
                                          .position = log->position};
         leat_msg_fetch_log_write(&writer, &row);
-        log->state = CLOG_FETCHING;
+        leat_consumer_log_enter(log, CLOG_FETCHING);
     }
     LEAT_ASSERT(!writer.overflow);
     lane->fetch = (struct leat_request){
@@ -376,7 +376,7 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
     }
     for (uint32_t i = 0; i < lane->fetch_count && !engine->failed; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->fetch_logs[i]];
-        log->state = CLOG_READY;
+        leat_consumer_log_enter(log, CLOG_READY);
         log_pause(engine, log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc,
                   leat_client_why(engine->client));
     }
@@ -402,11 +402,11 @@ static void locate_on_done(struct leat_request *request, leat_err rc,
         struct leat_msg_located row = {.code = rc};
         if (rc == LEAT_OK) leat_msg_located_read(&reader, &row);
         if (rc == LEAT_OK && reader.failed) row.code = LEAT_E_INVALID;
-        log->state = CLOG_LOCATE;
+        leat_consumer_log_enter(log, CLOG_LOCATE);
         if (row.code == LEAT_E_OFFSET_OUT_OF_RANGE && log->by_position &&
             log->locate_what == LEAT_LOCATE_OFFSET) {
             /* What was committed of the segment group is gone: read what there is of it. */
-            log->state = CLOG_READY;
+            leat_consumer_log_enter(log, CLOG_READY);
             continue;
         }
         if (row.code) {
@@ -414,7 +414,7 @@ static void locate_on_done(struct leat_request *request, leat_err rc,
             log_pause(engine, log, row.code, rc ? error->text : row_text(row.text, text));
             continue;
         }
-        log->state = CLOG_READY;
+        leat_consumer_log_enter(log, CLOG_READY);
         log->attempts = 0;
         if (log->by_position && log->locate_what == LEAT_LOCATE_EARLIEST) {
             group_begin_known(engine, log, &row);
@@ -437,7 +437,7 @@ static void locate_send(struct leat_consumer_lane *lane)
         struct leat_msg_locate row = {
             .log = log->ref, .what = log->locate_what, .value = log->locate_value};
         leat_msg_locate_write(&writer, &row);
-        log->state = CLOG_LOCATING;
+        leat_consumer_log_enter(log, CLOG_LOCATING);
     }
     LEAT_ASSERT(!writer.overflow);
     lane->locate = (struct leat_request){
@@ -455,7 +455,7 @@ static void locate_send(struct leat_consumer_lane *lane)
     }
     for (uint32_t i = 0; i < lane->locate_count && !engine->failed; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->locate_logs[i]];
-        log->state = CLOG_LOCATE;
+        leat_consumer_log_enter(log, CLOG_LOCATE);
         log_pause(engine, log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc,
                   leat_client_why(engine->client));
     }

@@ -93,10 +93,10 @@ void leat_consumer_group_enter(struct leat_consumer_engine *engine, struct leat_
     log->position = (struct leat_position){group, group * LEAT_SEGMENTS_PER_GROUP, 0};
     log->asked_first = UINT64_MAX;
     log->skip_below = row ? row->offset : 0;
-    log->state = CLOG_READY;
+    leat_consumer_log_enter(log, CLOG_READY);
     log->next = log->skip_below;
     if (log->skip_below) {
-        log->state = CLOG_LOCATE;
+        leat_consumer_log_enter(log, CLOG_LOCATE);
         log->locate_what = LEAT_LOCATE_OFFSET;
         log->locate_value = (int64_t)log->skip_below;
     }

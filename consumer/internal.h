@@ -3,6 +3,7 @@
 #ifndef LEAT_CONSUMER_INTERNAL_H
 #define LEAT_CONSUMER_INTERNAL_H
 
+#include "base/assert.h"
 #include "engine.h"
 
 enum {
@@ -17,6 +18,7 @@ enum {
 };
 #define CONSUMER_GROUP_DONE UINT64_MAX /* as a committed offset: the group is finished */
 
+/* README.md, "States". */
 enum leat_consumer_log_state {
     CLOG_LOCATE,   /* where to begin must be asked */
     CLOG_LOCATING, /* being asked */
@@ -26,7 +28,7 @@ enum leat_consumer_log_state {
 
 struct leat_consumer_log {
     struct leat_log_ref ref;
-    enum leat_consumer_log_state state;
+    enum leat_consumer_log_state state; /* leat_consumer_log_enter() */
     uint32_t locate_what;
     int64_t locate_value;
     uint64_t next;  /* next offset to fetch */
@@ -48,6 +50,21 @@ struct leat_consumer_log {
     /* Where the log began when it was last asked whether the group has been trimmed. */
     uint64_t asked_first;
 };
+
+/** The step from one state to the next. A seek, or a server that names logs in any order, leads from each to LOCATE and
+ * READY. */
+static inline void leat_consumer_log_enter(struct leat_consumer_log *log,
+                                           enum leat_consumer_log_state to)
+{
+    static const unsigned follow[] = {
+        [CLOG_LOCATE] = 1u << CLOG_LOCATE | 1u << CLOG_LOCATING | 1u << CLOG_READY,
+        [CLOG_LOCATING] = 1u << CLOG_LOCATE | 1u << CLOG_READY,
+        [CLOG_READY] = 1u << CLOG_LOCATE | 1u << CLOG_READY | 1u << CLOG_FETCHING,
+        [CLOG_FETCHING] = 1u << CLOG_LOCATE | 1u << CLOG_READY,
+    };
+    LEAT_ASSERT(follow[log->state] & 1u << to);
+    log->state = to;
+}
 
 /* Answers and requests of one connection. */
 struct leat_consumer_lane {

@@ -93,7 +93,7 @@ bool leat_producer_engine_stop(struct leat_producer_engine *engine)
         if (!stream) continue;
         if (stream->state == STREAM_LOOKING)
             leat_client_lookup_cancel(engine->client, &stream->lookup);
-        stream->state = STREAM_UNKNOWN;
+        leat_producer_stream_enter(stream, STREAM_UNKNOWN);
         for (uint32_t s = 0; s < stream->streamlets; s++)
             if (stream->own[s]) leat_producer_log_withdraw(stream->own[s]);
     }

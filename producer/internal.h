@@ -3,6 +3,7 @@
 #ifndef LEAT_PRODUCER_INTERNAL_H
 #define LEAT_PRODUCER_INTERNAL_H
 
+#include "base/assert.h"
 #include "gather.h"
 
 enum {
@@ -42,11 +43,12 @@ struct leat_producer_log {
     struct leat_producer_append appends[LEAT_BATCHES_IN_FLIGHT_MAX];
 };
 
+/* What is known of a stream (README.md, "States"). */
 enum leat_producer_stream_state { STREAM_UNKNOWN, STREAM_LOOKING, STREAM_KNOWN };
 struct leat_producer_stream {
     struct leat_producer_engine *engine;
     struct leat_gather_stream *gathered;
-    enum leat_producer_stream_state state;
+    enum leat_producer_stream_state state; /* leat_producer_stream_enter() */
     bool known_once;
     bool
         wants_lookup; /* who owns its logs must be asked again: at the first retry of one of them */
@@ -57,6 +59,19 @@ struct leat_producer_stream {
     bool gone; /* it was deleted; asked again when what is under way to its logs has come back */
     uint64_t refused_at_us;
 };
+
+/** The step from one state to the next. */
+static inline void leat_producer_stream_enter(struct leat_producer_stream *stream,
+                                              enum leat_producer_stream_state to)
+{
+    static const unsigned follow[] = {
+        [STREAM_UNKNOWN] = 1u << STREAM_UNKNOWN | 1u << STREAM_LOOKING | 1u << STREAM_KNOWN,
+        [STREAM_LOOKING] = 1u << STREAM_UNKNOWN,
+        [STREAM_KNOWN] = 1u << STREAM_UNKNOWN | 1u << STREAM_LOOKING,
+    };
+    LEAT_ASSERT(follow[stream->state] & 1u << to);
+    stream->state = to;
+}
 
 struct leat_producer_engine {
     const struct leat_env *env;

@@ -12,7 +12,7 @@
 static void stream_refuse(struct leat_producer_stream *stream, leat_err rc, const char *text)
 {
     struct leat_producer_engine *engine = stream->engine;
-    stream->state = STREAM_UNKNOWN;
+    leat_producer_stream_enter(stream, STREAM_UNKNOWN);
     stream->refused_at_us = leat_producer_now(engine);
     leat_producer_gather_lock(engine);
     stream->gathered->refused = rc;
@@ -80,7 +80,7 @@ static leat_err stream_adopt(struct leat_producer_stream *stream,
     leat_producer_gather_unlock(engine);
     if (rc) return rc;
     engine->room = true;
-    stream->state = STREAM_KNOWN;
+    leat_producer_stream_enter(stream, STREAM_KNOWN);
     stream->known_once = true;
     return LEAT_OK;
 }
@@ -117,7 +117,7 @@ static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
     struct leat_producer_stream *stream = lookup->owner;
     struct leat_producer_engine *engine = stream->engine;
     leat_producer_event(engine);
-    stream->state = STREAM_UNKNOWN;
+    leat_producer_stream_enter(stream, STREAM_UNKNOWN);
     if (rc == LEAT_OK) {
         if (stream->id && stream->id != known->id) {
             stream->gone = under_way(stream);
@@ -147,7 +147,7 @@ void leat_producer_stream_lookup(struct leat_producer_stream *stream)
 {
     struct leat_producer_engine *engine = stream->engine;
     if (stream->state == STREAM_LOOKING) return;
-    stream->state = STREAM_LOOKING;
+    leat_producer_stream_enter(stream, STREAM_LOOKING);
     stream->wants_lookup = stream->gone = false;
     stream->lookup = (struct leat_client_lookup){
         .may_create = engine->options.create_streams,
