@@ -28,7 +28,7 @@ static void group_again(struct leat_consumer_engine *engine, leat_err rc, const 
     if (engine->group_state == GROUP_IN && engine->events.on_revoked)
         engine->events.on_revoked(engine->events.owner);
     leat_consumer_logs_clear(engine);
-    engine->group_state = GROUP_NONE;
+    leat_consumer_member_enter(engine, GROUP_NONE);
     engine->group_retry_at_us = leat_consumer_now(engine);
     if (!rejoin) {
         engine->group_retry_at_us += leat_client_pause_us(engine->client, engine->group_attempts++);
@@ -224,7 +224,7 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
     }
     positions_take(engine);
     engine->group_attempts = 0;
-    engine->group_state = GROUP_IN;
+    leat_consumer_member_enter(engine, GROUP_IN);
     engine->heartbeat_at_us =
         leat_consumer_now(engine) + (uint64_t)engine->options.session_ms * 1000u / 3;
 }
@@ -235,7 +235,7 @@ static void fetch_committed(struct leat_consumer_engine *engine)
     leat_msg_writer_init(&writer, engine->group_control, sizeof engine->group_control);
     leat_msg_group_fetch_write(&writer,
                                &(struct leat_msg_group_fetch){.group = text(engine->group_name)});
-    engine->group_state = GROUP_FETCHING;
+    leat_consumer_member_enter(engine, GROUP_FETCHING);
     engine->group_busy = true;
     leat_err rc = group_send(engine, &engine->group_request, LEAT_KIND_GROUP_FETCH,
                              engine->group_control, writer.used, 0, fetch_on_done);
@@ -270,7 +270,7 @@ static void join(struct leat_consumer_engine *engine)
     leat_msg_group_join_write(&writer, &body);
     leat_msg_write_string(&writer, engine->stream_name, strlen(engine->stream_name));
     LEAT_ASSERT(!writer.overflow);
-    engine->group_state = GROUP_JOINING;
+    leat_consumer_member_enter(engine, GROUP_JOINING);
     engine->group_busy = true;
     /* Held by the server until the group has settled: at most about one session. */
     uint64_t timeout = (uint64_t)engine->options.session_ms * 3000u;

@@ -26,6 +26,14 @@ enum leat_consumer_log_state {
     CLOG_FETCHING, /* a fetch is under way */
 };
 
+/* A member of a group (README.md, "States"). */
+enum leat_consumer_member_state {
+    GROUP_NONE,
+    GROUP_JOINING,
+    GROUP_FETCHING, /* the committed offsets are asked */
+    GROUP_IN,
+};
+
 struct leat_consumer_log {
     struct leat_log_ref ref;
     enum leat_consumer_log_state state; /* leat_consumer_log_enter() */
@@ -142,7 +150,7 @@ struct leat_consumer_engine {
     /* group */
     char member[64];
     uint32_t group_generation;
-    enum { GROUP_NONE, GROUP_JOINING, GROUP_FETCHING, GROUP_IN } group_state;
+    enum leat_consumer_member_state group_state; /* leat_consumer_member_enter() */
     uint64_t group_retry_at_us, heartbeat_at_us;
     uint32_t group_attempts;
     bool group_busy, heartbeat_busy, commit_busy, left;
@@ -163,6 +171,20 @@ struct leat_consumer_engine {
     struct leat_consumer_row finished[CONSUMER_FINISHED_MAX];
     uint32_t finished_count, finished_committing; /* the first ones: of the commit under way */
 };
+
+/** The step from one state to the next. */
+static inline void leat_consumer_member_enter(struct leat_consumer_engine *engine,
+                                              enum leat_consumer_member_state to)
+{
+    static const unsigned follow[] = {
+        [GROUP_NONE] = 1u << GROUP_JOINING,
+        [GROUP_JOINING] = 1u << GROUP_FETCHING | 1u << GROUP_NONE,
+        [GROUP_FETCHING] = 1u << GROUP_IN | 1u << GROUP_NONE,
+        [GROUP_IN] = 1u << GROUP_NONE,
+    };
+    LEAT_ASSERT(follow[engine->group_state] & 1u << to);
+    engine->group_state = to;
+}
 
 /* engine.c */
 uint64_t leat_consumer_now(const struct leat_consumer_engine *engine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of a consumer's log: each step from one to another is tried. */
+/* The states of a consumer's log, and of a member of a group: each step from one to another is tried. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "consumer/internal.h"
 #include "tests/broken.h"
 
-/* Goal: a log takes the steps of the diagram in consumer/README.md and no others. */
+/* Goal: a log and a member take the steps of the diagrams in consumer/README.md and no others. */
 static void steps_are_checked(void **state)
 {
     (void)state;
@@ -21,6 +21,13 @@ static void steps_are_checked(void **state)
                                       [CLOG_FETCHING] = "L.R."};
     assert_steps(log.state, may, "follow[log->state] & 1u << to",
                  leat_consumer_log_enter(&log, step_to));
+    static struct leat_consumer_engine engine;
+    static const char *const member_may[] = {[GROUP_NONE] = ".J..",
+                                             [GROUP_JOINING] = "N.F.",
+                                             [GROUP_FETCHING] = "N..I",
+                                             [GROUP_IN] = "N..."};
+    assert_steps(engine.group_state, member_may, "follow[engine->group_state] & 1u << to",
+                 leat_consumer_member_enter(&engine, step_to));
 }
 
 int main(void)
