@@ -184,7 +184,7 @@ void leat_fetch_run(struct leat_fetch *fetch)
 {
     LEAT_ASSERT_OWNER(fetch->core);
     LEAT_ASSERT(fetch->reads == NULL && fetch->watches_out == 0);
-    fetch->state = LEAT_FETCH_RUNNING;
+    leat_fetch_enter(fetch, LEAT_FETCH_RUNNING);
     fetch->called = false;
     fetch->bytes = 0;
     fetch->records = 0;
@@ -234,7 +234,7 @@ static void fetch_on_confirmed(struct leat_confirm *confirm, leat_err rc)
                                       : leat_partition_route(fetch->core, item->want.log,
                                                              item->want.epoch, &home, NULL);
     }
-    fetch->state = LEAT_FETCH_UNWATCHING;
+    leat_fetch_enter(fetch, LEAT_FETCH_UNWATCHING);
     leat_list_push_back(&fetch->core->data->ready_fetches, &fetch->link);
 }
 
@@ -257,7 +257,7 @@ void leat_fetch_finish(struct leat_fetch *fetch)
         !LEAT_BUG(END_UNCONFIRMED)) {
         /* What was read is read again: nobody's segments are held so long. */
         leat_fetch_drop_reads(fetch);
-        fetch->state = LEAT_FETCH_CONFIRMING;
+        leat_fetch_enter(fetch, LEAT_FETCH_CONFIRMING);
         leat_confirm_ask(fetch->core, &fetch->confirm);
         return;
     }
@@ -271,7 +271,7 @@ void leat_fetch_finish(struct leat_fetch *fetch)
         fetch_answer(fetch);
         return;
     }
-    fetch->state = LEAT_FETCH_READY;
+    leat_fetch_enter(fetch, LEAT_FETCH_READY);
     fetch->on_ready(fetch);
 }
 
@@ -394,7 +394,7 @@ void leat_fetch_end(struct leat_fetch *fetch)
 {
     LEAT_ASSERT_OWNER(fetch->core);
     struct leat_counters *totals = &fetch->core->counters;
-    fetch->state = LEAT_FETCH_SENDING;
+    leat_fetch_enter(fetch, LEAT_FETCH_SENDING);
     leat_fetch_drop_reads(fetch);
     if (fetch->sends_left == 0) {
         leat_fetch_free(fetch);
@@ -442,7 +442,7 @@ void leat_fetch_refuse(struct leat_fetch *fetch)
         item->result.code = LEAT_E_AGAIN;
         item->result.bytes = 0;
     }
-    fetch->state = LEAT_FETCH_READY;
+    leat_fetch_enter(fetch, LEAT_FETCH_READY);
     fetch->on_ready(fetch);
 }
 

@@ -3,6 +3,7 @@
 #ifndef LEAT_BROKER_DATA_FETCH_H
 #define LEAT_BROKER_DATA_FETCH_H
 
+#include "base/assert.h"
 #include "broker/data/confirm.h"
 #include "broker/data/lend.h"
 #include "broker/front_logs.h"
@@ -44,6 +45,7 @@ struct leat_fetch_read {
     struct leat_read read;
 };
 
+/* README.md, "States". */
 enum leat_fetch_state {
     LEAT_FETCH_RUNNING,    /* a read is under way at `at`, or waits for what it needs */
     LEAT_FETCH_WAITING,    /* for bytes or the deadline */
@@ -66,7 +68,7 @@ struct leat_fetch {
     uint64_t deadline_us;
     struct leat_timer timer;
     struct leat_confirm confirm;
-    enum leat_fetch_state state;
+    enum leat_fetch_state state; /* leat_fetch_enter() */
     bool over_deadline, refused;
     bool full;   /* of one log, the next batch would exceed what is asked for: no use in waiting */
     bool called; /* from starved_reads: it need not stand in line again */
@@ -83,6 +85,25 @@ struct leat_fetch {
      * returns no batches, so there is no memory behind its iovs (LEAT_FETCH_STRUCT_BYTES). */
     struct leat_fetch_read ends;
 };
+
+/** The step from one state to the next. From READY to READY, as the fetch may be refused what it has not sent yet.
+ * Thread: the request's core. */
+static inline void leat_fetch_enter(struct leat_fetch *fetch, enum leat_fetch_state to)
+{
+    static const unsigned follow[] = {
+        [LEAT_FETCH_RUNNING] = 1u << LEAT_FETCH_RUNNING | 1u << LEAT_FETCH_WAITING |
+                               1u << LEAT_FETCH_UNWATCHING | 1u << LEAT_FETCH_CONFIRMING |
+                               1u << LEAT_FETCH_READY | 1u << LEAT_FETCH_SENDING,
+        [LEAT_FETCH_WAITING] = 1u << LEAT_FETCH_UNWATCHING,
+        [LEAT_FETCH_UNWATCHING] =
+            1u << LEAT_FETCH_RUNNING | 1u << LEAT_FETCH_UNWATCHING | 1u << LEAT_FETCH_READY,
+        [LEAT_FETCH_CONFIRMING] = 1u << LEAT_FETCH_UNWATCHING,
+        [LEAT_FETCH_READY] = 1u << LEAT_FETCH_READY | 1u << LEAT_FETCH_SENDING,
+        [LEAT_FETCH_SENDING] = 0,
+    };
+    LEAT_ASSERT(follow[fetch->state] & 1u << to);
+    fetch->state = to;
+}
 
 /* ---- between fetch.c, fetch_read.c and fetch_wait.c ---- */
 

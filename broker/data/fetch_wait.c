@@ -65,7 +65,7 @@ void leat_fetch_wait(struct leat_fetch *fetch)
     LEAT_ASSERT_OWNER(fetch->core);
     struct leat_core *core = fetch->core;
     uint64_t now = leat_core_now(core);
-    fetch->state = LEAT_FETCH_WAITING;
+    leat_fetch_enter(fetch, LEAT_FETCH_WAITING);
     if (now >= fetch->deadline_us) {
         fetch->over_deadline = true;
     } else if (!leat_timer_armed(&fetch->timer)) {
@@ -93,7 +93,7 @@ void leat_fetch_wake(struct leat_fetch *fetch)
     LEAT_ASSERT_OWNER(fetch->core);
     struct leat_core *core = fetch->core;
     if (fetch->state == LEAT_FETCH_WAITING) {
-        fetch->state = LEAT_FETCH_UNWATCHING;
+        leat_fetch_enter(fetch, LEAT_FETCH_UNWATCHING);
         fetch_unwatch(fetch);
     }
     if (fetch->state == LEAT_FETCH_UNWATCHING && fetch->watches_out == 0 &&
@@ -234,7 +234,7 @@ void leat_fetch_undefer(struct leat_core *core)
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, link);
         if (fetch->peer != NULL && !leat_list_empty(&fetch->peer->slow)) continue;
         leat_list_remove(&fetch->link);
-        fetch->state = LEAT_FETCH_UNWATCHING;
+        leat_fetch_enter(fetch, LEAT_FETCH_UNWATCHING);
         leat_list_push_back(&core->data->ready_fetches, &fetch->link);
     }
 }

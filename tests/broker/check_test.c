@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "broker/data/core_data.h"
+#include "broker/data/fetch.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "tests/broken.h"
@@ -166,7 +167,7 @@ static void what_lies_below_is_checked(void **state)
     }
 }
 
-/* Goal: a partition takes the steps of the diagrams in the README, and no others. */
+/* Goal: a partition and a fetch take the steps of the diagrams in the README, and no others. */
 static void steps_are_checked(void **state)
 {
     (void)state;
@@ -185,6 +186,13 @@ static void steps_are_checked(void **state)
     assert_steps(partition.backfill, backfill_may, "follow[partition->backfill] & 1u << to",
                  leat_backfill_enter(&partition, step_to));
     alone_end();
+    static struct leat_fetch fetch;
+    static const char *const fetch_may[] = {
+        [LEAT_FETCH_RUNNING] = "RWUCYS",    [LEAT_FETCH_WAITING] = "..U...",
+        [LEAT_FETCH_UNWATCHING] = "R.U.Y.", [LEAT_FETCH_CONFIRMING] = "..U...",
+        [LEAT_FETCH_READY] = "....YS",      [LEAT_FETCH_SENDING] = "......"};
+    assert_steps(fetch.state, fetch_may, "follow[fetch->state] & 1u << to",
+                 leat_fetch_enter(&fetch, step_to));
 }
 
 int main(void)

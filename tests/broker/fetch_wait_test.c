@@ -163,6 +163,7 @@ static bool is_ready(unsigned f)
 static void taken(unsigned f)
 {
     leat_list_remove(&it.fetches[f].link);
+    it.fetches[f].state = LEAT_FETCH_RUNNING; /* as the next round would have it */
 }
 
 /* One that stands at its logs, here and there. */
