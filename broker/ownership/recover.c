@@ -343,8 +343,7 @@ static void recover_absent(struct recover_call *recover, const struct leat_parti
         stream != NULL ? leat_begun_find(stream->begun, recover->ref) : NULL;
     leat_err absent =
         partition == NULL ? leat_partition_absent(recover->home, recover->ref) : LEAT_E_STARTING;
-    if (partition == NULL && row != NULL && row->record.opened &&
-        row->record.stamp_epoch.v != row->epoch.v)
+    if (partition == NULL && row != NULL && leat_record_waits(&row->record, row->epoch))
         recover->rc =
             leat_error_set(&recover->error, LEAT_E_AGAIN,
                            "not all nodes have said what they have of it: start those "

@@ -83,7 +83,7 @@ void takeover_stand_in(struct leat_core *core, const struct leat_begun_log *row)
     LEAT_ASSERT_OWNER(core);
     struct leat_stream *stream = leat_stream_find(core, row->ref.stream);
     const struct leat_log_record *record = &row->record;
-    if (record->heard == 0 || record->stamp_epoch.v == row->epoch.v || stream == NULL ||
+    if (leat_record_state(record, row->epoch) != LEAT_RECORD_WAITS_HEARD || stream == NULL ||
         core->stopping)
         return;
     char why[LEAT_ERROR_TEXT_BYTES];

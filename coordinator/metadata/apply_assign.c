@@ -269,12 +269,13 @@ static void log_commit(struct leat_machine_log *log, const struct leat_assign_ro
     bool heard = row->decision == LEAT_RECOVER_WAITS && row->heard != 0 && log->record.opened &&
                  (takes || row_tells(log, row));
     bool decided = row->decision == LEAT_RECOVER_TAIL || row->decision == LEAT_RECOVER_LEFT;
-    if (decided) log->record = (struct leat_log_record){.tail = row->tail};
+    struct leat_log_record record = log->record;
+    if (decided) record = (struct leat_log_record){.tail = row->tail};
     if (heard) { /* one that waits keeps its stamp */
-        log->record.tail = row->tail;
-        log->record.heard = row->heard;
+        record.tail = row->tail;
+        record.heard = row->heard;
     }
-    if (decided || takes) log->epoch = epoch;
+    leat_machine_log_enter(log, &record, decided || takes ? epoch : log->epoch);
 }
 
 static void owner_commit(struct leat_machine *machine, struct leat_machine_stream *stream,
@@ -407,8 +408,10 @@ static leat_err stream_own(struct leat_machine *machine, struct leat_machine_str
         if (desc_renew(machine, &renewed, stream) != LEAT_OK) return LEAT_E_NO_MEMORY;
         if (left && streamlet_left(left, (struct leat_log_ref){stream->id, i, 0})) continue;
         owner_commit(machine, stream, i, node, epoch);
-        for (uint32_t q = 0; q < logs; q++)
-            stream->logs[i * logs + q].epoch = epoch;
+        for (uint32_t q = 0; q < logs; q++) {
+            struct leat_machine_log *log = &stream->logs[i * logs + q];
+            leat_machine_log_enter(log, &log->record, epoch);
+        }
     }
     return desc_renew(machine, &renewed, NULL);
 }

@@ -20,6 +20,15 @@ struct leat_machine_log *leat_machine_log_find(const struct leat_machine *machin
     return &stream->logs[ref.streamlet * stream->desc->settings.logs + ref.log];
 }
 
+void leat_machine_log_enter(struct leat_machine_log *log, const struct leat_log_record *record,
+                            struct leat_epoch epoch)
+{
+    enum leat_record_state state = leat_record_state(&log->record, log->epoch);
+    leat_record_enter(&state, leat_record_state(record, epoch));
+    log->record = *record;
+    log->epoch = epoch;
+}
+
 void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_known,
                              struct leat_log_ref ref)
 {
@@ -102,10 +111,11 @@ leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg
         leat_machine_owner_changed(machine, stream->owners[ref.streamlet]);
         /* Opened twice: by an owner that did not hear of the first time. */
         struct leat_tail_record began = log->record.opened ? log->record.began : log->record.tail;
-        log->record = (struct leat_log_record){.opened = true,
+        const struct leat_log_record record = {.opened = true,
                                                .stamp_epoch = {claim.epoch},
                                                .stamp_version = opened.version,
                                                .began = began};
+        leat_machine_log_enter(log, &record, log->epoch);
     }
     machine->changes++;
     result->epoch.v = claim.epoch;
@@ -141,7 +151,10 @@ leat_err leat_machine_apply_version(struct leat_machine *machine, struct leat_ms
         struct leat_log_ref ref;
         struct leat_machine_stream *stream;
         LEAT_ASSERT(ref_next(&again, &ref));
-        leat_machine_log_find(machine, ref, &stream)->record.stamp_version = version;
+        struct leat_machine_log *log = leat_machine_log_find(machine, ref, &stream);
+        struct leat_log_record record = log->record;
+        record.stamp_version = version;
+        leat_machine_log_enter(log, &record, log->epoch);
         leat_machine_owner_changed(machine, stream->owners[ref.streamlet]);
     }
     machine->changes++;

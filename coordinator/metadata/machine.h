@@ -52,7 +52,7 @@ enum leat_recover_decision {
 enum { LEAT_OWNER_NONE = 0xffff };
 
 struct leat_machine_log {
-    struct leat_log_record record;
+    struct leat_log_record record; /* leat_machine_log_enter(), also for the epoch */
     struct leat_epoch epoch; /* its owner's; the streamlet's, unless data was given up since */
     uint64_t jumped_to;      /* the highest offset at which it went on after data was given up */
 };
@@ -202,11 +202,9 @@ bool leat_machine_adoptable(const struct leat_machine *machine,
 /** Equal at two times: nothing that this node owns or may adopt has changed in between. */
 uint64_t leat_machine_seen(const struct leat_machine *machine,
                            const struct leat_machine_node *node);
-/** Nobody serves it until recovery has decided where it ends: marks of an earlier ownership say it,
- * and its owner has not found them. */
 static inline bool leat_machine_log_waits(const struct leat_machine_log *log)
 {
-    return log->record.opened && log->record.stamp_epoch.v != log->epoch.v;
+    return leat_record_waits(&log->record, log->epoch);
 }
 /** The incarnation is its node's newest and was not declared crashed. */
 bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incarnation);

@@ -3,6 +3,7 @@
 #ifndef LEAT_COORDINATOR_METADATA_PRIVATE_H
 #define LEAT_COORDINATOR_METADATA_PRIVATE_H
 
+#include "base/assert.h"
 #include "coordinator/metadata/assign.h"
 #include "coordinator/metadata/machine.h"
 
@@ -32,7 +33,30 @@ leat_machine_apply_fn leat_machine_apply_stream_delete;
 leat_machine_apply_fn leat_machine_apply_producer_ids;
 leat_machine_apply_fn leat_machine_apply_barrier;
 
+/** The step of a log's record from one state to the next: from each to those that an owner or an assignment decides, but
+ * what is recorded never waits, and what was heard of a log that waits is not forgotten. */
+static inline void leat_record_enter(enum leat_record_state *state, enum leat_record_state to)
+{
+    enum {
+        DECIDED = 1u << LEAT_RECORD_EMPTY | 1u << LEAT_RECORD_ENDED | 1u << LEAT_RECORD_LEFT |
+                  1u << LEAT_RECORD_OPENED,
+    };
+    static const unsigned follow[] = {
+        [LEAT_RECORD_EMPTY] = DECIDED,
+        [LEAT_RECORD_ENDED] = DECIDED,
+        [LEAT_RECORD_LEFT] = DECIDED,
+        [LEAT_RECORD_OPENED] = DECIDED | 1u << LEAT_RECORD_WAITS | 1u << LEAT_RECORD_WAITS_HEARD,
+        [LEAT_RECORD_WAITS] = DECIDED | 1u << LEAT_RECORD_WAITS | 1u << LEAT_RECORD_WAITS_HEARD,
+        [LEAT_RECORD_WAITS_HEARD] = DECIDED | 1u << LEAT_RECORD_WAITS_HEARD,
+    };
+    LEAT_ASSERT(follow[*state] & 1u << to);
+    *state = to;
+}
+
 /* apply_log.c */
+/** Another record, or another owner's epoch: the only way to change them. */
+void leat_machine_log_enter(struct leat_machine_log *log, const struct leat_log_record *record,
+                            struct leat_epoch epoch);
 leat_machine_apply_fn leat_machine_apply_opened;
 leat_machine_apply_fn leat_machine_apply_version;
 void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_known,

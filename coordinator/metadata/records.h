@@ -87,6 +87,31 @@ struct leat_log_record {
      * have behind that was promised to nobody. Zeros: not known, it was opened by an earlier version. */
     struct leat_tail_record began;
 };
+/* What says where a log ends (README.md, "A log's record"). Not stored: the record and the epoch of its owner say it. */
+enum leat_record_state {
+    LEAT_RECORD_EMPTY,  /* it has no segment yet */
+    LEAT_RECORD_ENDED,  /* its tail record */
+    LEAT_RECORD_LEFT,   /* its tail record, which an operator accepted */
+    LEAT_RECORD_OPENED, /* open replicas with the stamp */
+    /* The same, and they are of an earlier ownership: nobody serves it until recovery has decided where it ends. */
+    LEAT_RECORD_WAITS,
+    LEAT_RECORD_WAITS_HEARD, /* likewise; all nodes have said what is left of it */
+};
+/** epoch: the log's, of its owner. */
+static inline enum leat_record_state leat_record_state(const struct leat_log_record *record,
+                                                       struct leat_epoch epoch)
+{
+    if (record->opened && record->stamp_epoch.v == epoch.v) return LEAT_RECORD_OPENED;
+    if (record->opened) return record->heard ? LEAT_RECORD_WAITS_HEARD : LEAT_RECORD_WAITS;
+    if (record->tail.jumped) return LEAT_RECORD_LEFT;
+    return record->tail.segment == UINT64_MAX ? LEAT_RECORD_EMPTY : LEAT_RECORD_ENDED;
+}
+/** Nobody serves it until recovery has decided where it ends. */
+static inline bool leat_record_waits(const struct leat_log_record *record, struct leat_epoch epoch)
+{
+    return leat_record_state(record, epoch) >= LEAT_RECORD_WAITS;
+}
+
 /* ---- nodes ---- */
 enum {
     LEAT_NODES_MAX = 256,

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/metadata/machine.h"
+#include "coordinator/metadata/private.h"
 #include "tests/broken.h"
 #include "tests/coordinator/machine_rig.h"
 
@@ -98,12 +98,55 @@ static void limits_are_checked(void **state)
     end();
 }
 
+/* Goal: what says where a log ends follows from the record and the epoch, and takes the steps of
+ * coordinator/metadata/README.md and no others. */
+static void records_have_states(void **state)
+{
+    (void)state;
+    static const struct {
+        struct leat_log_record record;
+        enum leat_record_state is;
+    } cases[] = {
+        {{.tail.segment = UINT64_MAX}, LEAT_RECORD_EMPTY},
+        {{.tail.segment = 0}, LEAT_RECORD_ENDED},
+        {{.tail = {.segment = 0, .jumped = true}}, LEAT_RECORD_LEFT},
+        {{.tail = {.segment = UINT64_MAX, .jumped = true}}, LEAT_RECORD_LEFT},
+        {{.opened = true, .stamp_epoch = {7}}, LEAT_RECORD_OPENED},
+        {{.opened = true, .stamp_epoch = {6}}, LEAT_RECORD_WAITS},
+        {{.opened = true, .stamp_epoch = {6}, .heard = 1}, LEAT_RECORD_WAITS_HEARD},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct leat_epoch epoch = {7};
+        assert_int_equal(leat_record_state(&cases[i].record, epoch), cases[i].is);
+        assert_int_equal(leat_record_waits(&cases[i].record, epoch),
+                         cases[i].is == LEAT_RECORD_WAITS ||
+                             cases[i].is == LEAT_RECORD_WAITS_HEARD);
+    }
+    static enum leat_record_state at;
+    static const char *const may[] = {
+        [LEAT_RECORD_EMPTY] = "ENLO..", [LEAT_RECORD_ENDED] = "ENLO..",
+        [LEAT_RECORD_LEFT] = "ENLO..",  [LEAT_RECORD_OPENED] = "ENLOWH",
+        [LEAT_RECORD_WAITS] = "ENLOWH", [LEAT_RECORD_WAITS_HEARD] = "ENLO.H"};
+    assert_steps(at, may, "follow[*state] & 1u << to", leat_record_enter(&at, step_to));
+    /* A change that is no step changes nothing. */
+    static struct leat_machine_log log = {.record.tail.segment = 3, .epoch = {7}};
+    static const struct leat_log_record waits = {.opened = true, .stamp_epoch = {6}};
+    assert_broken("follow[*state] & 1u << to",
+                  leat_machine_log_enter(&log, &waits, (struct leat_epoch){7}));
+    assert_true(!log.record.opened && log.record.tail.segment == 3);
+    static const struct leat_log_record opened = {.opened = true, .stamp_epoch = {7}};
+    assert_broken(NULL, leat_machine_log_enter(&log, &opened, (struct leat_epoch){7}));
+    assert_broken(NULL, leat_machine_log_enter(&log, &opened, (struct leat_epoch){8}));
+    assert_true(leat_machine_log_waits(&log) && log.epoch.v == 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_checked),
         cmocka_unit_test(nodes_are_checked),
         cmocka_unit_test(limits_are_checked),
+        cmocka_unit_test(records_have_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
