@@ -116,7 +116,7 @@ bool leat_attempt_task(const struct leat_coordinator *coordinator, uint32_t task
 bool leat_attempt_answered(const struct leat_coordinator *coordinator, uint32_t node)
 {
     LEAT_ASSERT_CMP(node, <, LEAT_NODES_MAX);
-    return coordinator->recovery->nodes[node].good;
+    return co_node_heard(coordinator->recovery, node);
 }
 
 bool leat_attempt_all_heard(const struct leat_coordinator *coordinator)

@@ -224,7 +224,7 @@ static int owner_choose(const struct leat_coordinator *coordinator,
     for (unsigned tier = 0; tier < 4 && best < 0; tier++)
         for (uint32_t i = 0; i < machine->node_count; i++) {
             const struct leat_node_info *info = &machine->nodes[i].info;
-            if (!coordinator->recovery->nodes[i].good || !node_lives(coordinator, i) ||
+            if (!co_node_heard(coordinator->recovery, i) || !node_lives(coordinator, i) ||
                 reluctance(&machine->nodes[i], streamlet->logs + given->logs[i]) != tier)
                 continue;
             uint32_t holds = holds_count(coordinator->recovery, streamlet, i);
@@ -266,7 +266,7 @@ static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, ui
     struct leat_coordinator *coordinator = plan->coordinator;
     uint32_t able = 0;
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
-        if (coordinator->recovery->nodes[i].good && node_lives(coordinator, i)) able++;
+        if (co_node_heard(coordinator->recovery, i) && node_lives(coordinator, i)) able++;
     if (able >= copies || LEAT_BUG(ANSWERED_ALONE)) return false;
     co_recovery_wait(coordinator, log, "too few of the nodes that are up answer to hold its end");
     return true;
@@ -297,7 +297,7 @@ static void copies_plan(struct plan *plan, uint32_t index, uint32_t owner, uint3
     for (unsigned pass = 0; pass < 2; pass++)
         for (uint32_t n = 1; n < nodes && have < copies; n++) {
             uint32_t i = (owner + n) % nodes;
-            if (done[i] || !it->nodes[i].good || !node_lives(coordinator, i)) continue;
+            if (done[i] || !co_node_heard(it, i) || !node_lives(coordinator, i)) continue;
             if (pass == 0 && !holder(it, log, i, before)) continue;
             task_add(plan, index, i, before);
             done[i] = true;

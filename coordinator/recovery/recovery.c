@@ -40,7 +40,7 @@ static void attempt_drop(struct co_recovery *it)
     memset(it->nodes, 0, sizeof it->nodes);
     memset(it->pulls, 0, sizeof it->pulls);
     it->attempt = 0; /* what still comes means nothing */
-    it->phase = LEAT_RECOVERY_NONE;
+    co_phase_enter(it, LEAT_RECOVERY_NONE);
 }
 
 leat_err co_recovery_init(struct leat_coordinator *coordinator)
@@ -255,13 +255,10 @@ static void attempt_begin(struct leat_coordinator *coordinator, const struct loo
     it->attempt = coordinator->env->random->next(coordinator->env->random->ctx) | 1;
     it->index = coordinator->applied;
     it->begun_us = it->phase_us = co_now(coordinator);
-    it->phase = LEAT_RECOVERY_COLLECT;
+    co_phase_enter(it, LEAT_RECOVERY_COLLECT);
     it->collected_us = it->prepared_us = 0;
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
-        if (node_answers(coordinator, i)) {
-            it->nodes[i].asked = true;
-            it->asked++;
-        }
+        if (node_answers(coordinator, i)) co_node_enter(it, i, CO_NODE_ASKED);
     leat_node_log(told_as(coordinator, LEAT_NODE_LOG_INFO),
                   "recovery %08" PRIx32 ": %" PRIu32 " streamlets with %" PRIu32
                   " logs, of %zu lost incarnations (%s%s): asking %" PRIu32 " nodes",
@@ -269,7 +266,7 @@ static void attempt_begin(struct leat_coordinator *coordinator, const struct loo
                   it->crashed_count ? it->crashed[0].name : "none",
                   it->crashed_count > 1 ? ", ..." : "", it->asked);
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
-        if (it->nodes[i].asked) co_recovery_ask(coordinator, i);
+        if (it->nodes[i] == CO_NODE_ASKED) co_recovery_ask(coordinator, i);
 }
 
 static void look_and_begin(struct leat_coordinator *coordinator)
@@ -338,18 +335,13 @@ void co_recovery_rows(struct leat_coordinator *coordinator, uint64_t incarnation
     struct co_recovery *it = coordinator->recovery;
     if (!it || it->attempt != collect->attempt || it->phase != LEAT_RECOVERY_COLLECT) return;
     int node = node_of(coordinator, incarnation);
-    if (node < 0 || !it->nodes[node].asked || it->nodes[node].answered) return;
-    it->nodes[node].answered = true;
-    it->answered++;
+    if (node < 0 || it->nodes[node] != CO_NODE_ASKED) return;
     if (collect->rc == LEAT_OK)
         collect->rc = rows_add(it, (uint32_t)node, collect->rows, collect->row_count);
-    if (collect->rc != LEAT_OK) {
+    co_node_enter(it, (uint32_t)node, collect->rc == LEAT_OK ? CO_NODE_HEARD : CO_NODE_MUTE);
+    if (collect->rc != LEAT_OK)
         leat_node_log_warn("recovery %08" PRIx32 ": %s has no answer: %s", (uint32_t)it->attempt,
                            coordinator->machine.nodes[node].info.name, leat_err_text(collect->rc));
-        return;
-    }
-    it->nodes[node].good = true;
-    it->good++;
 }
 
 /* ---- from step to step ---- */
@@ -460,7 +452,7 @@ static void commit_begin(struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
     it->prepared_us = co_now(coordinator) - it->phase_us;
-    it->phase = LEAT_RECOVERY_COMMIT;
+    co_phase_enter(it, LEAT_RECOVERY_COMMIT);
     it->phase_us = co_now(coordinator);
     it->next_streamlet = 0;
     if (it->task_count)
@@ -481,7 +473,7 @@ static void prepare_begin(struct leat_coordinator *coordinator)
                   " us: %zu replicas, %" PRIu32 " logs decided, %" PRIu32 " wait",
                   (uint32_t)it->attempt, it->good, it->asked, it->collected_us, it->row_count,
                   it->log_count - waits, waits);
-    it->phase = LEAT_RECOVERY_PREPARE;
+    co_phase_enter(it, LEAT_RECOVERY_PREPARE);
     it->phase_us = co_now(coordinator);
     if (co_recovery_plan(coordinator) != LEAT_OK) {
         attempt_drop(it);
@@ -507,11 +499,9 @@ static bool node_is_gone(const struct leat_coordinator *coordinator, uint32_t i)
 static void collect_advance(struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
-        if (!it->nodes[i].asked || it->nodes[i].answered || !node_is_gone(coordinator, i)) continue;
-        it->nodes[i].answered = true; /* not good */
-        it->answered++;
-    }
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+        if (it->nodes[i] == CO_NODE_ASKED && node_is_gone(coordinator, i))
+            co_node_enter(it, i, CO_NODE_MUTE);
     uint64_t waited_us = co_now(coordinator) - it->phase_us;
     if (it->answered == it->asked || waited_us >= CO_COLLECT_WAIT_US_MAX) {
         prepare_begin(coordinator);

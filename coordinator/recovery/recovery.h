@@ -3,6 +3,7 @@
 #ifndef LEAT_COORDINATOR_RECOVERY_RECOVERY_H
 #define LEAT_COORDINATOR_RECOVERY_RECOVERY_H
 
+#include "base/assert.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/metadata/tail.h"
 #include "wire/message.h"
@@ -123,8 +124,15 @@ struct co_task {
     uint32_t log, node;
     bool before; /* of the segment before the tail */
 };
+/* What a node says in an attempt (README.md, "An attempt"). */
+enum co_node_answer {
+    CO_NODE_UNASKED,
+    CO_NODE_ASKED,
+    CO_NODE_HEARD, /* its rows are there */
+    CO_NODE_MUTE,  /* it has no answer, or is gone: nothing more is waited for */
+};
 struct co_recovery {
-    enum leat_recovery_phase phase;
+    enum leat_recovery_phase phase; /* co_phase_enter() */
     uint64_t attempt, index;
     uint64_t begun_us, phase_us, lost_us; /* lost: when the first crash was applied here */
     uint64_t again_us;                    /* look again then; UINT64_MAX: nothing waits */
@@ -149,11 +157,9 @@ struct co_recovery {
     struct co_row *rows;
     size_t row_count, row_capacity;
     bool sorted;
-    struct {
-        bool asked, answered, good;
-    } nodes[LEAT_NODES_MAX];
-    uint32_t asked, answered, good;
-    struct co_task *tasks; /* by node */
+    enum co_node_answer nodes[LEAT_NODES_MAX]; /* co_node_enter() */
+    uint32_t asked, answered, good;            /* good: HEARD */
+    struct co_task *tasks;                     /* by node */
     uint32_t task_count, tasks_open;
     struct {
         uint32_t next, end, in_flight; /* of tasks */
@@ -178,6 +184,37 @@ struct co_recovery {
     struct leat_recovery_report heard; /* of the leader */
     uint64_t heard_from;               /* its voter id */
 };
+/** The step of an attempt from one phase to the next. From each to NONE: it is dropped. */
+static inline void co_phase_enter(struct co_recovery *it, enum leat_recovery_phase to)
+{
+    static const unsigned follow[] = {
+        [LEAT_RECOVERY_NONE] = 1u << LEAT_RECOVERY_NONE | 1u << LEAT_RECOVERY_COLLECT,
+        [LEAT_RECOVERY_COLLECT] = 1u << LEAT_RECOVERY_NONE | 1u << LEAT_RECOVERY_PREPARE,
+        [LEAT_RECOVERY_PREPARE] = 1u << LEAT_RECOVERY_NONE | 1u << LEAT_RECOVERY_COMMIT,
+        [LEAT_RECOVERY_COMMIT] = 1u << LEAT_RECOVERY_NONE,
+    };
+    LEAT_ASSERT(follow[it->phase] & 1u << to);
+    it->phase = to;
+}
+/** The same of what a node says; each attempt begins with UNASKED. */
+static inline void co_node_enter(struct co_recovery *it, uint32_t node, enum co_node_answer to)
+{
+    static const unsigned follow[] = {
+        [CO_NODE_UNASKED] = 1u << CO_NODE_ASKED,
+        [CO_NODE_ASKED] = 1u << CO_NODE_HEARD | 1u << CO_NODE_MUTE,
+        [CO_NODE_HEARD] = 0,
+        [CO_NODE_MUTE] = 0,
+    };
+    LEAT_ASSERT(follow[it->nodes[node]] & 1u << to);
+    it->nodes[node] = to;
+    it->asked += to == CO_NODE_ASKED;
+    it->answered += to == CO_NODE_HEARD || to == CO_NODE_MUTE;
+    it->good += to == CO_NODE_HEARD;
+}
+static inline bool co_node_heard(const struct co_recovery *it, uint32_t node)
+{
+    return it->nodes[node] == CO_NODE_HEARD;
+}
 enum {
     CO_COLLECT_WAIT_US = 100 * 1000, /* then those that have not answered are not waited for, if
                                         all logs are decided without them */

@@ -18,7 +18,7 @@ bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t 
             continue;
         }
         /* Of the incarnation that answered, and that for a while: what it says is all it has. */
-        if (!it->nodes[i].good || it->seen[i].incarnation != info->incarnation ||
+        if (!co_node_heard(it, i) || it->seen[i].incarnation != info->incarnation ||
             it->now_us < it->seen[i].since_us + up_us)
             return false;
     }
@@ -53,11 +53,11 @@ int co_recovery_answers(const struct leat_coordinator *coordinator,
         (struct leat_machine *)&coordinator->machine, streamlet->ref.stream);
     if (!stream) return -1;
     uint16_t last = stream->owners[streamlet->ref.streamlet];
-    if (last != LEAT_OWNER_NONE && it->nodes[last].good) return last;
+    if (last != LEAT_OWNER_NONE && co_node_heard(it, last)) return last;
     int best = -1;
     for (uint32_t i = 0; i < machine->node_count; i++) {
         const struct leat_node_info *info = &machine->nodes[i].info;
-        if (!it->nodes[i].good || info->state != LEAT_NODE_UP || info->crashed || info->draining)
+        if (!co_node_heard(it, i) || info->state != LEAT_NODE_UP || info->crashed || info->draining)
             continue;
         if (best < 0 || info->streamlets < machine->nodes[best].info.streamlets) best = (int)i;
     }

@@ -207,7 +207,7 @@ static void what_waits_is_looked_for_less_and_less_often(void **state)
     assert_int_equal(it->again_us, now_us + first);
     assert_true(it->last.recovered == 1 && it->lost_us == lost_us);
     advance(first);
-    it->nodes[1].asked = true;
+    it->nodes[1] = CO_NODE_ASKED;
     answer(1, 0, 0, LEAT_E_TIMEOUT); /* somebody has no answer */
     it->streamlet_count = it->log_count = 2;
     answer(2, 0, 0, LEAT_OK);

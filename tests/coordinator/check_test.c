@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "coordinator/metadata/private.h"
+#include "coordinator/recovery/recovery.h"
 #include "tests/broken.h"
 #include "tests/coordinator/machine_rig.h"
 
@@ -140,13 +141,33 @@ static void records_have_states(void **state)
     assert_true(leat_machine_log_waits(&log) && log.epoch.v == 8);
 }
 
+/* Goal: an attempt to recover, and what a node says in it, take the steps of coordinator/recovery/README.md and no
+ * others. */
+static void attempts_have_states(void **state)
+{
+    (void)state;
+    static struct co_recovery attempt;
+    static const char *const phase_may[] = {[LEAT_RECOVERY_NONE] = "NC..",
+                                            [LEAT_RECOVERY_COLLECT] = "N.P.",
+                                            [LEAT_RECOVERY_PREPARE] = "N..C",
+                                            [LEAT_RECOVERY_COMMIT] = "N..."};
+    assert_steps(attempt.phase, phase_may, "follow[it->phase] & 1u << to",
+                 co_phase_enter(&attempt, step_to));
+    static const char *const node_may[] = {[CO_NODE_UNASKED] = ".A..",
+                                           [CO_NODE_ASKED] = "..HM",
+                                           [CO_NODE_HEARD] = "....",
+                                           [CO_NODE_MUTE] = "...."};
+    assert_steps(attempt.nodes[1], node_may, "follow[it->nodes[node]] & 1u << to",
+                 co_node_enter(&attempt, 1, step_to));
+    assert_true(attempt.asked == 1 && attempt.answered == 2 && attempt.good == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_are_checked),
-        cmocka_unit_test(nodes_are_checked),
-        cmocka_unit_test(limits_are_checked),
-        cmocka_unit_test(records_have_states),
+        cmocka_unit_test(streams_are_checked),  cmocka_unit_test(nodes_are_checked),
+        cmocka_unit_test(limits_are_checked),   cmocka_unit_test(records_have_states),
+        cmocka_unit_test(attempts_have_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,9 +69,9 @@ static inline void nodes_make(void)
         node->info.streamlets = below(4);
         node->info.logs_most = once_in(2) ? 0 : 1 + below(9);
         node->logs = below(6);
-        it->nodes[i].good = node->info.state == LEAT_NODE_UP
-                                ? healthy || !once_in(5)
-                                : once_in(6); /* it died since it answered */
+        bool heard = node->info.state == LEAT_NODE_UP ? healthy || !once_in(5)
+                                                      : once_in(6); /* it died since it answered */
+        it->nodes[i] = heard ? CO_NODE_HEARD : CO_NODE_MUTE;
         it->seen[i].incarnation = node->info.incarnation - once_in(20);
         const uint64_t ages[] = {0, CO_ALL_HEARD_US - 1, CO_ALL_HEARD_US, CO_ALL_HEARD_US + 1,
                                  10 * CO_ALL_HEARD_US};

@@ -36,7 +36,7 @@ static bool nobody_is_left(uint64_t up_us)
         const struct leat_node_info *info = &machine->nodes[i].info;
         bool gone =
             info->state == LEAT_NODE_GONE || (info->state == LEAT_NODE_DOWN && info->draining);
-        bool heard = info->state == LEAT_NODE_UP && it->nodes[i].good &&
+        bool heard = info->state == LEAT_NODE_UP && co_node_heard(it, i) &&
                      it->seen[i].incarnation == info->incarnation &&
                      it->now_us - it->seen[i].since_us >= up_us;
         if (!gone && !heard) return false;
@@ -243,9 +243,9 @@ static int answers_for(const struct co_recover_streamlet *streamlet)
     if (!nobody_is_left(CO_ALL_HEARD_US)) return -1;
     uint16_t had =
         leat_machine_stream_find(machine, streamlet->ref.stream)->owners[streamlet->ref.streamlet];
-    if (had != LEAT_OWNER_NONE && it->nodes[had].good) return had;
+    if (had != LEAT_OWNER_NONE && co_node_heard(it, had)) return had;
     for (uint32_t i = machine->node_count; i-- > 0;)
-        if (it->nodes[i].good && is_up(i) && !machine->nodes[i].info.draining &&
+        if (co_node_heard(it, i) && is_up(i) && !machine->nodes[i].info.draining &&
             (best < 0 || machine->nodes[i].info.streamlets <= machine->nodes[best].info.streamlets))
             best = (int)i;
     return best;
@@ -263,7 +263,7 @@ static int best_owner(const struct co_recover_streamlet *streamlet, const struct
     uint64_t best_rank = 0;
     for (uint32_t i = machine->node_count; i-- > 0;) {
         const struct leat_machine_node *node = &machine->nodes[i];
-        if (!it->nodes[i].good || !is_up(i)) continue;
+        if (!co_node_heard(it, i) || !is_up(i)) continue;
         uint64_t logs = node->logs + load->logs[i] + streamlet->logs, held = 0;
         bool room = node->info.logs_most == 0 || logs <= node->info.logs_most;
         for (uint32_t q = 0; q < streamlet->logs; q++) {
@@ -293,7 +293,7 @@ static void expect_copies(uint32_t index, uint32_t owner, uint32_t copies, bool 
     for (unsigned holders = 1; holders < 2; holders--)
         for (uint32_t n = 1; n < machine->node_count; n++) {
             uint32_t i = (owner + n) % machine->node_count;
-            if (have >= copies || is[i] || shall[i] || !it->nodes[i].good || !is_up(i)) continue;
+            if (have >= copies || is[i] || shall[i] || !co_node_heard(it, i) || !is_up(i)) continue;
             if (holders && !has(log, i, before, false)) continue;
             shall[i] = true;
             have++;
@@ -325,7 +325,7 @@ static void expect_plan(const struct co_recover_log *seen)
     uint32_t able = 0;
     expected_task_count = expected_waits = 0;
     for (uint32_t i = 0; i < machine->node_count; i++)
-        able += it->nodes[i].good && is_up(i);
+        able += co_node_heard(it, i) && is_up(i);
     for (uint32_t s = 0; s < it->streamlet_count; s++) {
         const struct co_recover_streamlet *streamlet = &it->streamlets[s];
         uint64_t owner = streamlet->seen_owner;
