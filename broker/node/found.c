@@ -72,7 +72,11 @@ static bool went_on(const struct leat_found *found, size_t count, size_t at)
     return false;
 }
 
-/* The lowest that is open, unless the log went on after it. */
+/* The open replica that the coordinator is told of: the lowest one after which the log did not go on. This is not
+ * where the log ends. leat_tail_decide() says that, and needs the log's record: only open replicas of its stamp count.
+ * A start looks before it has the record, so it asks what the rule says without one (leat_tail_went_on()), and
+ * leat_decide_tail() asks the rest of the one that is found. If an earlier epoch left an open replica of a lower
+ * segment, that one is told of, and is not of the stamp: the log waits, and recovery decides by all replicas. */
 static const struct leat_found *mark_of_log(const struct leat_node *node,
                                             const struct leat_found *found, size_t count)
 {

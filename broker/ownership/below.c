@@ -41,10 +41,16 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
     found->candidates[found->count++] = (struct leat_below_candidate){extent, 1};
 }
 
-/* Of one epoch: one owner wrote both, so the longer one begins with the shorter. Nothing behind a jump names
- * either. The log's owner made as many copies as were wanted of the one, and had those of an attempt that came
- * to nothing dropped where it heard of them; in doubt nothing that somebody was shown is to be missing. A recovery
- * that looks for the end itself takes the shortest (leat_tail_left()): after that end nobody was shown anything. */
+/* Which closed copy of one owner's segment before an offset gap counts. metadata/tail.h does not answer this:
+ *  1. leat_tail_decide() says where a log ends by its record. Here the end is decided; it lies after the gap, and no
+ *     record or start entry names the prefix id of a segment before the gap.
+ *  2. leat_tail_left() looks for an end where no owner went on. So nobody was shown what is beyond the shortest copy
+ *     that a recovery cut, and it takes the shortest. Here the owner went on after the gap, and readers were shown what
+ *     it kept of the segment: the shortest may lack some of that.
+ * One owner wrote all of them, so the longer one begins with the shorter. The owner had as many copies made as were
+ * wanted of the one that it kept, and had those of an attempt that came to nothing dropped where it heard of them: so
+ * the one on most nodes. In doubt the longer one: nothing that somebody was shown is to be missing. The order of
+ * segments and epochs is the same question, and leat_below_add() asks leat_tail_order(). */
 static uint32_t best(const struct leat_below_found *found)
 {
     uint32_t at = 0;
