@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who belongs to a group: joins, heartbeats, leaves, silence, and the sharing out that follows. */
-#include "base/assert.h"
-#include "groups/internal.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
+#include "groups/internal.h"
 
 /* ---- rebalance ---- */
 

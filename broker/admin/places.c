@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the copies of a stream's logs are: see places.h. */
 #include "broker/admin/places.h"
-#include "broker/admin/core_admin.h"
 
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/admin/calls.h"
+#include "broker/admin/core_admin.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/stream.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams found, made and deleted, whoever asks. */
 #include "broker/admin/streams.h"
-#include "broker/admin/core_admin.h"
 
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/node_log.h"
+#include "broker/admin/core_admin.h"
 #include "broker/data/confirm.h"
 #include "broker/data/core_data.h"
 #include "broker/data/lookup.h"

@@ -7,13 +7,13 @@
  * memory, or lies in one of the core's few buffers, until the connection has sent it.
  */
 #include "broker/data/fetch.h"
-#include "base/bug.h"
-#include "broker/data/core_data.h"
 
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "broker/data/confirm.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lend.h"
 #include "broker/data/route.h"
 #include "broker/net/call.h"

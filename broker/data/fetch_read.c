@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reads of a fetch: a run of batches of one log at a time, on the log's own core. */
+#include "base/assert.h"
 #include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
-
-#include "base/assert.h"
 #include "broker/data/lend.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"

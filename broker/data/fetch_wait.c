@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetches that wait: for their logs to move, for structs to read with, for slow peers. */
+#include "base/assert.h"
 #include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
-
-#include "base/assert.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 

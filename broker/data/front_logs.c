@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What front ends see of streams, logs, and requests to them: see broker/front_logs.h. */
 #include "broker/front_logs.h"
-#include "broker/data/core_data.h"
 
 #include "base/assert.h"
 #include "broker/data/append.h"
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/data/lookup.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers for bytes that have left memory, and rests of answers: see lend.h. */
 #include "broker/data/lend.h"
-#include "broker/data/core_data.h"
 
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "base/bug.h"
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 
 /* What a connection has not taken of one run of batches. */

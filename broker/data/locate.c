@@ -2,15 +2,15 @@
 /* Locate: where is the earliest, the latest record, or the one of a time or an offset? Logs are
  * asked one after the other, each on its own core. */
 #include "broker/data/locate.h"
-#include "base/bug.h"
-#include "broker/data/core_data.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "broker/data/confirm.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lend.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"

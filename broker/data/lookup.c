@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Look-ups in a core's tables: streams by id and name, logs. */
 #include "broker/data/lookup.h"
-#include "broker/data/core_data.h"
 
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "broker/data/core_data.h"
 
 struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
 {

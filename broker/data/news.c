@@ -3,9 +3,9 @@
  * most of it for memory. (2) Made in one piece they keep their core for half a second, on every core. (3) Nobody else
  * who is connected there is answered meanwhile. */
 #include "broker/data/news.h"
-#include "broker/data/core_data.h"
 
 #include "base/assert.h"
+#include "broker/data/core_data.h"
 #include "broker/net/core.h"
 
 void leat_news_init(struct leat_core *core)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replication, seen from the broker: see replicate.h. */
 #include "broker/data/replicate.h"
-#include "broker/data/core_data.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/bug.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/stream.h"

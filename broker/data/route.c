@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a log that a request names is served here, on which core, and why not. */
+#include "broker/data/route.h"
+
 #include "base/assert.h"
 #include "broker/data/core_data.h"
-#include "broker/net/core.h"
-
 #include "broker/data/lookup.h"
-#include "broker/data/route.h"
 #include "broker/data/stream.h"
+#include "broker/net/core.h"
 #include "broker/net/heap.h"
 
 leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref ref)

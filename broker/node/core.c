@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A core as an actor: what it owns, and what happens when a turn ends. */
 #include "broker/net/core.h"
-#include "broker/admin/core_admin.h"
-#include "broker/data/core_data.h"
-
-#include "broker/admin/calls.h"
-#include "broker/admin/places.h"
-#include "broker/data/append.h"
-#include "broker/data/confirm.h"
-#include "broker/data/fetch.h"
 
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "broker/admin/calls.h"
+#include "broker/admin/core_admin.h"
+#include "broker/admin/places.h"
+#include "broker/data/append.h"
+#include "broker/data/confirm.h"
+#include "broker/data/core_data.h"
+#include "broker/data/fetch.h"
 #include "broker/data/lend.h"
 #include "broker/data/news.h"
 #include "broker/data/partition.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both sides of LOG_BELOW: see below.h. */
 #include "broker/ownership/below.h"
-#include "broker/data/core_data.h"
 
 #include <string.h>
 
 #include "base/assert.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"

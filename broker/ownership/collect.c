@@ -6,19 +6,19 @@
  * write into, whatever the transport, and has what is open moved into private copies. What is told
  * here holds therefore every byte that was or will ever be acked by them. */
 #include "broker/ownership/collect.h"
-#include "base/bug.h"
-#include "broker/data/core_data.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/disk_read.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "broker/data/core_data.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/filter.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that go: their segments become replicas. See handover.h. */
 #include "broker/ownership/handover.h"
-#include "broker/data/core_data.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "broker/data/core_data.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"

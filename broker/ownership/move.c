@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streamlets that are handed over on purpose: see move.h. */
 #include "broker/ownership/move.h"
-#include "broker/data/core_data.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/node_log.h"
 #include "broker/admin/streams.h"
 #include "broker/data/call_find.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/seek.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come, one step after the other: who is next, and what is asked for. See takeover.h. */
 #include "broker/ownership/takeover.h"
-#include "broker/data/core_data.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: the next segment becomes this node's own. See takeover.h. */
 #include "base/assert.h"
-#include "broker/data/core_data.h"
-#include "broker/ownership/takeover.h"
-
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
+#include "broker/ownership/takeover.h"
 
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull)
 {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: a segment goes to the log's core, where the log is made with the first of them and gets the
  * others. See takeover.h. */
-#include "broker/data/core_data.h"
-#include "broker/ownership/takeover.h"
-
 #include <stdio.h>
 
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/node_log.h"
 #include "broker/data/begun.h"
+#include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
+#include "broker/ownership/takeover.h"
 
 static void home_deliver(void *actor, struct leat_mail *mail);
 static void back_deliver(void *actor, struct leat_mail *mail);

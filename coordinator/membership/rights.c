@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may say what. See membership/rights.h, and docs/cluster-protocol.md for the table. */
 #include "coordinator/membership/rights.h"
-#include "base/assert.h"
-#include "coordinator/membership/peers.h"
-#include "coordinator/membership/voters.h"
-#include "coordinator/metadata/assign.h"
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/node_log.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/voters.h"
+#include "coordinator/metadata/assign.h"
 
 enum {
     COMPLAIN_US = 1000 * 1000,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots that the drive takes, and those that it receives. */
-#include "base/assert.h"
-#include "coordinator/raft/drive.h"
-
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "coordinator/raft/drive.h"
 
 static leat_err conf_copy(const struct raft_configuration *configuration, uint8_t **out_bytes,
                           size_t *out_count)

@@ -6,8 +6,6 @@
  * leader looks at its tables and begins anew, and what is applied twice counts once
  * (metadata/apply_assign.c). docs/recovery.md tells why each step is where it is. */
 #include "coordinator/recovery/recovery.h"
-#include "coordinator/membership/peers.h"
-#include "coordinator/membership/requests.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +14,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/node_log.h"
+#include "coordinator/membership/peers.h"
+#include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
 
 /* ---- an attempt's memory ---- */
