@@ -106,6 +106,7 @@ void leat_client_destroy(struct leat_client **client_ref)
 {
     struct leat_client *client = *client_ref;
     if (!client) return;
+    LEAT_ASSERT_OWNER(client->options.actor);
     *client_ref = NULL;
     leat_timer_stop(client->timers, &client->sweep);
     leat_timer_stop(client->timers, &client->watch);
@@ -152,6 +153,7 @@ uint64_t leat_client_retry_pause_us(const struct leat_client *client, uint32_t a
 
 uint64_t leat_client_pause_us(struct leat_client *client, uint32_t attempt)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     uint64_t pause = leat_client_retry_pause_us(client, attempt);
     const struct leat_random *random = client->env->random;
     return pause - random->next(random->ctx) % (pause / 2 + 1);
@@ -217,6 +219,7 @@ static leat_err owner_unreachable(struct leat_client *client, const struct leat_
 
 const char *leat_client_why(const struct leat_client *client)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     return client->why;
 }
 
@@ -230,6 +233,7 @@ static void request_place(struct leat_client_conn *conn, struct leat_request *re
 
 leat_err leat_client_send(struct leat_client *client, struct leat_request *request)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     LEAT_ASSERT(request->on_done && request->payload_count <= LEAT_CLIENT_PAYLOADS_MAX);
     if (request->control_bytes > LEAT_CONTROL_BYTES_MAX)
         return send_failed(client, LEAT_E_TOO_LARGE);
@@ -266,6 +270,7 @@ leat_err leat_client_send(struct leat_client *client, struct leat_request *reque
 
 void leat_client_cancel(struct leat_client *client, struct leat_request *request)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     (void)client;
     LEAT_ASSERT(request->payload_count == 0);
     leat_list_remove(&request->link);
@@ -273,6 +278,7 @@ void leat_client_cancel(struct leat_client *client, struct leat_request *request
 
 bool leat_client_withdraw(struct leat_client *client, struct leat_request *request)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     LEAT_LIST_EACH(&client->conns, link)
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
@@ -482,6 +488,7 @@ static void sweep_on_expired(struct leat_timer *timer)
  * the same time limit, so their turns end here without looking at any of them. */
 void leat_client_on_turn_end(struct leat_client *client)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     if (leat_timer_armed(&client->sweep) && client->nearest_us < client->sweep.at_us)
         client->dirty = true;
     if (!leat_timer_armed(&client->sweep) && client->nearest_us != UINT64_MAX) client->dirty = true;
@@ -491,6 +498,7 @@ void leat_client_on_turn_end(struct leat_client *client)
 
 bool leat_client_take_called(struct leat_client *client)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     bool called = client->called;
     client->called = false;
     return called;

@@ -26,6 +26,7 @@ struct leat_client_options {
     uint32_t streams_max;
     bool fail_fast; /* requests for any node fail once every address has refused, instead of waiting
                        for their timeout: what a person at a terminal wants */
+    const void *actor; /* whose it is, as LEAT_ASSERT_OWNER() takes it */
 };
 enum {
     LEAT_CLIENT_ADDRESSES_MAX = 16,

@@ -247,6 +247,7 @@ void leat_client_lookups_retry(struct leat_client *client, uint64_t now, uint64_
 
 void leat_client_lookup(struct leat_client *client, struct leat_client_lookup *lookup)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     LEAT_ASSERT(lookup->on_done);
     uint64_t timeout = lookup->timeout_us ? lookup->timeout_us : client->options.request_timeout_us;
     lookup->deadline_us = leat_client_now(client) + timeout;
@@ -257,6 +258,7 @@ void leat_client_lookup(struct leat_client *client, struct leat_client_lookup *l
 
 void leat_client_lookup_cancel(struct leat_client *client, struct leat_client_lookup *lookup)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     leat_client_cancel(client, &lookup->request);
     leat_list_remove(&lookup->link);
 }
@@ -264,6 +266,7 @@ void leat_client_lookup_cancel(struct leat_client *client, struct leat_client_lo
 const struct leat_client_stream *leat_client_stream(const struct leat_client *client,
                                                     const char *name)
 {
+    LEAT_ASSERT_OWNER(client->options.actor);
     for (uint32_t i = 0; i < client->stream_count; i++)
         if (strcmp(client->streams[i]->name, name) == 0) return client->streams[i];
     return NULL;

@@ -117,6 +117,7 @@ leat_err leat_consumer_engine_ask(struct leat_consumer_engine *engine, int64_t p
                                   const struct leat_msg_locate *question, uint64_t timeout_us,
                                   leat_consumer_asked_fn on_done, void *arg)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     struct leat_consumer_ask *ask = &engine->ask;
     if (engine->failed) return engine->failure.code;
     if (!engine->known || ask->open) return LEAT_E_AGAIN;
@@ -137,6 +138,7 @@ leat_err leat_consumer_engine_ask(struct leat_consumer_engine *engine, int64_t p
 
 int64_t leat_consumer_engine_only(const struct leat_consumer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     if (engine->log_count != 1) return -1;
     return (int64_t)engine->logs[0].ref.streamlet * engine->q + engine->logs[0].ref.log;
 }

@@ -271,8 +271,10 @@ leat_err leat_consumer_start(struct leat_consumer *consumer, const char *stream,
         .owner = consumer,
     };
     consumer->mail.deliver = mail_deliver;
+    struct leat_consumer_engine_options own = *options;
+    own.actor = consumer->shared.io;
     rc = leat_consumer_engine_create(consumer->shared.env, consumer->shared.timers,
-                                     consumer->shared.client, options, &events, &consumer->engine);
+                                     consumer->shared.client, &own, &events, &consumer->engine);
     if (rc) return start_refuse(stream, options->group, rc, error);
     leat_shared_start(&consumer->shared, consumer, consumer_on_turn_end);
     return LEAT_OK;

@@ -52,6 +52,7 @@ void leat_consumer_engine_destroy(struct leat_consumer_engine **engine_ref)
 {
     struct leat_consumer_engine *engine = *engine_ref;
     if (!engine) return;
+    LEAT_ASSERT_OWNER(engine->options.actor);
     *engine_ref = NULL;
     LEAT_ASSERT(engine->runs_out == 0);
     leat_timer_stop(engine->timers, &engine->look);
@@ -268,6 +269,7 @@ static void positions_turn(struct leat_consumer_engine *engine)
 
 void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     uint64_t now = leat_consumer_now(engine);
     if (engine->failed) {
         leat_consumer_ask_turn(engine, now); /* who waits for an answer is told */
@@ -294,6 +296,7 @@ void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine)
 
 struct leat_fetched *leat_consumer_engine_take(struct leat_consumer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     struct leat_list *link = leat_list_pop_front(&engine->ready);
     if (!link) return NULL;
     engine->runs_out++;
@@ -302,6 +305,7 @@ struct leat_fetched *leat_consumer_engine_take(struct leat_consumer_engine *engi
 
 void leat_consumer_engine_give(struct leat_consumer_engine *engine, struct leat_fetched *fetched)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     struct leat_consumer_run *run = LEAT_CONTAINER(fetched, struct leat_consumer_run, fetched);
     LEAT_ASSERT_CMP(engine->runs_out, >, 0);
     engine->runs_out--;
@@ -310,6 +314,7 @@ void leat_consumer_engine_give(struct leat_consumer_engine *engine, struct leat_
 
 bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     if (!engine->ready_told || engine->failed || engine->runs_out > 0 ||
         !leat_list_empty(&engine->ready))
         return false;
@@ -330,6 +335,7 @@ static bool log_is(const struct leat_consumer_engine *engine, const struct leat_
 leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
                                    enum leat_engine_from from, int64_t value)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     bool known = partition < 0;
     if (engine->in_group && engine->options.parallel) return LEAT_E_UNSUPPORTED;
     if (from == LEAT_ENGINE_OFFSET && value < 0) return LEAT_E_INVALID;
@@ -357,6 +363,7 @@ leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t 
 void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct leat_log_ref ref,
                                     int64_t group, uint64_t offset)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     for (uint32_t i = 0; i < engine->log_count; i++) {
         struct leat_consumer_log *log = &engine->logs[i];
         if (!leat_log_ref_equal(log->ref, ref)) continue;
@@ -375,10 +382,12 @@ void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct 
 
 void leat_consumer_engine_leave(struct leat_consumer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     leat_consumer_group_leave(engine);
 }
 
 uint32_t leat_consumer_engine_q(const struct leat_consumer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     return engine->q;
 }

@@ -23,6 +23,7 @@ struct leat_consumer_engine_options {
     int64_t from_value;
     int32_t streamlet, log; /* -1: all */
     uint32_t fetch_bytes, min_bytes, wait_ms, session_ms, prefetch;
+    const void *actor; /* whose it is, as LEAT_ASSERT_OWNER() takes it */
 };
 /* One fetched run of batches of one log; owned by the engine until given back. */
 struct leat_fetched {

@@ -418,6 +418,7 @@ void leat_consumer_engine_commit(struct leat_consumer_engine *engine,
                                                  const struct leat_error *error),
                                  void *arg)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     if (!engine->in_group || engine->group_state != GROUP_IN || engine->commit_busy) {
         if (!engine->in_group)
             commit_refuse(on_done, arg, LEAT_E_INVALID, "only a consumer with a group can commit");

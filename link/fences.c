@@ -21,6 +21,7 @@ bool leat_links_fenced(const struct leat_links *links, const struct leat_link_id
 
 leat_err leat_links_fence(struct leat_links *links, const char *node, uint64_t incarnation)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     struct leat_link_fence *fence = fence_find(links, node);
     if (!fence) {
         if (links->fence_count == LEAT_LINK_FENCES_MAX) return LEAT_E_TOO_MANY;

@@ -99,6 +99,7 @@ struct leat_link_origin {
 
 struct leat_links {
     const struct leat_env *env;
+    const void *actor; /* whose they are */
     const struct leat_key *key;
     struct leat_timers *timers;
     struct leat_link_hub *hub;

@@ -74,6 +74,7 @@ bool leat_link_leave(struct leat_link *link)
 
 void leat_link_cut(struct leat_link *link, leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     if (!link->net || link->state == LINK_CLOSING) return;
     leat_link_stranger_end(link);
     (void)leat_error_set(&link->why, rc, "%s", why); /* rc is told by on_down */

@@ -118,6 +118,7 @@ struct leat_link_service {
 
 struct leat_links_options {
     const struct leat_env *env;
+    const void *actor; /* as LEAT_ASSERT_OWNER() takes it */
     struct leat_timers *timers;
     struct leat_link_hub *hub; /* may be NULL: nothing is accepted */
     /* The cluster's: whoever does not have it is told nothing and believed nothing. Must outlive the links. */

@@ -18,6 +18,7 @@ leat_err leat_links_create(const struct leat_links_options *options, struct leat
     struct leat_links *links = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *links);
     if (!links) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for links");
     links->env = options->env;
+    links->actor = options->actor;
     links->timers = options->timers;
     links->hub = options->hub;
     LEAT_ASSERT(options->key != NULL);
@@ -51,6 +52,7 @@ void leat_links_destroy(struct leat_links **links_at)
     struct leat_links *links = *links_at;
     *links_at = NULL;
     if (!links) return;
+    LEAT_ASSERT_OWNER(links->actor);
     if (links->hub)
         atomic_store_explicit(&links->hub->by_actor[links->env->post->self], NULL,
                               memory_order_release);
@@ -68,6 +70,7 @@ void leat_links_destroy(struct leat_links **links_at)
 
 void leat_links_identity_set(struct leat_links *links, const struct leat_link_identity *identity)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     static const uint8_t none[16];
     links->identity = *identity;
     if (memcmp(identity->cluster_id, none, sizeof none) == 0) return;
@@ -82,6 +85,7 @@ void leat_links_identity_set(struct leat_links *links, const struct leat_link_id
 
 const struct leat_link_identity *leat_links_identity(const struct leat_links *links)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     return &links->identity;
 }
 
@@ -90,6 +94,7 @@ const struct leat_link_identity *leat_links_identity(const struct leat_links *li
 leat_err leat_link_open(struct leat_links *links, const struct leat_link_options *options,
                         struct leat_link **out_link, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     const char *port = strrchr(options->address, ':');
     if (!port || strlen(options->address) > LEAT_LINK_ADDRESS_BYTES_MAX)
         return leat_error_set(error, LEAT_E_INVALID, "\"%.100s\" is not HOST:PORT",
@@ -124,6 +129,7 @@ void leat_link_close(struct leat_link **link_at)
     struct leat_link *link = *link_at;
     *link_at = NULL;
     if (!link) return;
+    LEAT_ASSERT_OWNER(link->links->actor);
     LEAT_ASSERT(!link->gone);
     link->gone = true;
     if (link->net) {
@@ -137,6 +143,7 @@ void leat_link_close(struct leat_link **link_at)
 
 leat_err leat_link_readdress(struct leat_link *link, const char *address)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     if (!strrchr(address, ':') || strlen(address) > LEAT_LINK_ADDRESS_BYTES_MAX)
         return LEAT_E_INVALID;
     snprintf(link->address, sizeof link->address, "%s", address);
@@ -145,6 +152,7 @@ leat_err leat_link_readdress(struct leat_link *link, const char *address)
 
 void leat_link_retry(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     uint64_t now_us = leat_links_now(link->links);
     if (link->accepted || link->gone) return;
     link->attempts = 0;
@@ -234,41 +242,51 @@ static void sweep(struct leat_timer *timer)
 
 bool leat_link_is_up(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return link->state == LINK_UP;
 }
 const struct leat_link_identity *leat_link_peer(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return &link->peer;
 }
 const char *leat_link_address(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return link->address;
 }
 struct leat_links *leat_link_links(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return link->links;
 }
 bool leat_link_accepted(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return link->accepted;
 }
 unsigned leat_link_purpose_of(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return link->purpose;
 }
 void leat_link_user_set(struct leat_link *link, void *user)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     link->user = user;
 }
 void *leat_link_user(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return link->user;
 }
 uint64_t leat_link_queued_bytes(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return link->queued_bytes;
 }
 uint64_t leat_link_heard_us(const struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     return link->heard_us;
 }

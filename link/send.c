@@ -100,6 +100,7 @@ static leat_err room_check(const struct leat_link *link, uint32_t control_bytes,
 
 leat_err leat_link_call(struct leat_link *link, struct leat_link_call *call)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     LEAT_ASSERT_CMP(call->kind, >, (uint16_t)LEAT_NODE_KIND_PING);
     leat_err rc = room_check(link, call->control_bytes, call->payload, call->payload_count);
     if (rc == LEAT_OK && link->call_count == LEAT_LINK_CALLS_MAX) rc = LEAT_E_AGAIN;
@@ -124,6 +125,7 @@ leat_err leat_link_call(struct leat_link *link, struct leat_link_call *call)
 leat_err leat_link_tell(struct leat_link *link, uint16_t kind, const void *control,
                         uint32_t control_bytes)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     leat_err rc = room_check(link, control_bytes, NULL, 0);
     if (rc != LEAT_OK) return rc;
     if (!leat_link_frame_send(link, kind, 0, 0, control, control_bytes, NULL, NULL, false))
@@ -194,6 +196,7 @@ void leat_link_calls_fail(struct leat_link *link, leat_err rc, const char *why)
 
 struct leat_link *leat_link_of(struct leat_links *links, const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     if (ticket->slot >= links->table_capacity) return NULL;
     struct leat_link *link = links->table[ticket->slot];
     if (!link || link->gone || link->state != LINK_UP) return NULL;
@@ -218,6 +221,7 @@ static leat_err answer_send(struct leat_links *links, const struct leat_link_tic
 void leat_link_answer(struct leat_links *links, const struct leat_link_ticket *ticket,
                       const void *control, uint32_t control_bytes)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     if (answer_send(links, ticket, 0, control, control_bytes, NULL) != LEAT_OK)
         LEAT_MAYBE(true); /* nobody is left who could take it */
 }
@@ -225,12 +229,14 @@ void leat_link_answer(struct leat_links *links, const struct leat_link_ticket *t
 leat_err leat_link_answer_send(struct leat_links *links, const struct leat_link_ticket *ticket,
                                struct leat_link_answer *answer)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     return answer_send(links, ticket, 0, answer->control, answer->control_bytes, answer);
 }
 
 void leat_link_answer_error(struct leat_links *links, const struct leat_link_ticket *ticket,
                             leat_err rc, const char *text)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     uint8_t bytes[LEAT_ERROR_TEXT_BYTES + 64];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);

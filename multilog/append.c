@@ -157,6 +157,7 @@ static leat_err refuse_batch(const struct leat_log *log, const struct leat_batch
 leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
                          struct leat_append *append, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     leat_err rc = log_refusal(log, error);
     if (rc != LEAT_OK) return rc;
     append->append_time_ms = -1;
@@ -203,6 +204,7 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
 
 bool leat_log_await_acked(struct leat_log *log, struct leat_append *append)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log_acked(log) == log->next_offset) return false;
     append->first_offset = 0;
     append->ack_position = log->next_offset;

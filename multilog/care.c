@@ -99,6 +99,7 @@ void log_step_drop(struct leat_log *log)
 
 void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, seg->id.v);
     if (!slot || slot->seg != seg || !slot->closed || !seg->flushed || slot->changing) return;
     if (!seg->buffer) return;
@@ -109,6 +110,7 @@ void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg)
 
 void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     seg->flushed = true;
     log_mark_dirty(log);
 }
@@ -225,6 +227,7 @@ static void producers_expire(struct leat_log *log, int64_t now_ms)
 
 void leat_log_care(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     uint64_t now_us = log_now(log);
     /* Also while it stops: that waits for the commit. */
     if (log->opened == LOG_OPENING_PAUSED && (!log_is_stopping(log) || !LEAT_BUG(STOPPED_UNCARED)))
@@ -256,6 +259,7 @@ void leat_log_care(struct leat_log *log)
 
 void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log->options.park_after_us = park_after_us;
 }
 
@@ -264,23 +268,27 @@ void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us)
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
                    void *arg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log_ending_enter(log, LOG_STOPPING, on_stopped, arg);
 }
 
 void leat_log_go_on(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT(!log->on_end);
     log_ending_enter(log, LOG_LIVES, NULL, NULL);
 }
 
 bool leat_log_rest(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log_is_quiet(log) && leat_list_empty(&log->waiting)) log->resting = true;
     return log->resting;
 }
 
 void leat_log_abandon(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->ending != LOG_STOPPING || log->state == LEAT_LOG_STOPPED) return;
     log_state_enter(log, LEAT_LOG_STOPPED, LEAT_E_STARTING, "the server is stopping");
     log_mark_dirty(log);
@@ -289,6 +297,7 @@ void leat_log_abandon(struct leat_log *log)
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log_ending_enter(log, LOG_DELETING, on_gone, arg);
 }
 

@@ -144,6 +144,7 @@ static void passed_bytes_set(struct leat_segment *seg, uint32_t bytes)
 
 void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     bool look = false;
     *out = (struct leat_log_passed){0};
     for (uint32_t i = 0; log->passed_look && i < log->slot_count; i++) {
@@ -229,6 +230,7 @@ bool log_damage_give_up(struct leat_log *log)
 
 leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     leat_err rc = log->state == LEAT_LOG_WAITING   ? LEAT_E_LOG_INCOMPLETE
                   : log->state == LEAT_LOG_DAMAGED ? LEAT_E_DAMAGED
                   : log->state == LEAT_LOG_STOPPED ? LEAT_E_DISK

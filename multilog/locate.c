@@ -257,6 +257,7 @@ static leat_err locate_earliest(struct leat_log *log, struct leat_locate_op *op)
 
 leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     op->timestamp_ms = -1;
     op->position = (struct leat_position){0};
     switch (op->what) {

@@ -103,6 +103,7 @@ void leat_log_destroy(struct leat_log **log_pointer)
 {
     struct leat_log *log = *log_pointer;
     if (!log) return;
+    LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT(log_is_quiet(log) && leat_list_empty(&log->waiting));
     LEAT_ASSERT(leat_list_empty(&log->stalled_reads) && leat_list_empty(&log->trims));
     log_warm_leave(log);
@@ -123,12 +124,14 @@ void leat_log_destroy(struct leat_log **log_pointer)
 
 void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settings *settings)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT_CMP(settings->logs, ==, log->options.settings.logs);
     log->options.settings = *settings;
 }
 
 void leat_log_opened(struct leat_log *log, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     bool again = leat_err_class(rc) == LEAT_CLASS_RETRY;
     LEAT_ASSERT(log->opened == LOG_OPENING);
     log_opened_enter(log, rc == LEAT_OK ? LOG_OPENED : again ? LOG_OPENING_PAUSED : LOG_UNOPENED);
@@ -200,6 +203,7 @@ void log_step(struct leat_log *log)
 
 void leat_log_turn_end(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log->dirty = log->clocks_read = false;
     log_step(log);
 }
@@ -243,6 +247,7 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
 
 uint64_t leat_log_offsets_lost(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     uint64_t lost = 0, at = log->first_offset, acked = log_acked(log);
     for (uint32_t i = 0; i < log->slot_count && at < acked; i++) {
         const struct log_slot *slot = log_slot_at(log, i);
@@ -290,6 +295,7 @@ static leat_err group_find(const struct leat_log *log, uint64_t group, uint64_t 
 leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,
                         uint64_t *out_end)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     leat_err rc = group_find(log, group, out_first, out_end);
     if (rc != LEAT_OK) return rc;
     if (*out_first < log->first_offset) *out_first = log->first_offset;
@@ -304,5 +310,6 @@ uint64_t leat_log_acked_offset(const struct leat_log *log)
 
 uint64_t leat_log_head_segment(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return log->head.seg ? log->head.seg->id.v : log->next_segment;
 }

@@ -88,6 +88,7 @@ struct leat_log_options {
      * do? spare: it is to free others, or must come all the same. Thread: owner core. NULL: there always is. */
     bool (*memory_is_full)(void *owner, bool spare, uint64_t bytes);
     void *owner;
+    const void *actor; /* its core, as LEAT_ASSERT_OWNER() takes it */
 };
 
 /* What the log begins with: the result of recovery, or nothing for a new one. */

@@ -25,6 +25,7 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
 
 void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, seg->id.v);
     if (!slot || slot->seg != seg || !slot->closed || slot->dropping) return;
     slot->damage_told |= told; /* readers who find it again add nothing */
@@ -39,6 +40,7 @@ static bool is_over(const struct leat_log *log)
 struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
                                          struct leat_extent extent)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, segment.v);
     if (is_over(log) || !slot || !log_slot_is_sought(slot) || slot->dropping) return NULL;
     struct leat_segment *seg = slot->seg;
@@ -56,6 +58,7 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
  *  3. It asks again for both, and so on: the other log, which is whole, is read by nobody. */
 bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, segment.v);
     LEAT_ASSERT(slot != NULL && slot->file_reads > 0 && slot->mend_held);
     slot->mend_held = false;
@@ -79,6 +82,7 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
 
 void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, segment.v);
     if (!slot) return;
     log_slot_mend_enter(slot, LOG_MEND_LOST);

@@ -47,6 +47,7 @@ static void safe_end(const struct leat_log *log, struct leat_log_tail *out_tail)
 
 void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     const struct log_open *head = &log->head;
     *out_tail = (struct leat_log_tail){.next_segment = log->next_segment,
                                        .previous = log->previous,
@@ -65,6 +66,7 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log_ending_enter(log, LOG_RELEASING, on_released, arg);
 }
 
@@ -82,6 +84,7 @@ bool log_release_goes_on(struct leat_log *log)
 
 struct leat_segment *leat_log_segment_pop(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT(log->ending == LOG_RELEASING);
     if (log->slot_count == 0) return NULL;
     struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
@@ -92,6 +95,7 @@ struct leat_segment *leat_log_segment_pop(struct leat_log *log)
 
 size_t leat_log_closed(const struct leat_log *log, struct leat_segment **out)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     size_t count = 0;
     for (uint32_t i = 0; i < log->slot_count; i++)
         if (log_slot_at(log, i)->closed) out[count++] = log_slot_at(log, i)->seg;
@@ -102,6 +106,7 @@ size_t leat_log_closed(const struct leat_log *log, struct leat_segment **out)
 
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT_CMP(seg->state, ==, LEAT_SEGMENT_CLOSED);
     if (log->ending == LOG_DELETING || log->ending == LOG_RELEASING ||
         seg->id.v >= log->next_segment)
@@ -136,16 +141,19 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 
 uint64_t leat_log_first_retained(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return log_front_is_unknown(log) ? 0 : log->first_segment;
 }
 
 bool leat_log_front_known(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return !log_front_is_unknown(log);
 }
 
 void leat_log_older_done(struct leat_log *log, bool node_down)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log->older_node_down = node_down;
     if (!log_backfill_runs(log)) return;
     if (log_front_is_missing(log) && log->backfill == LOG_BACKFILL_FOLLOWS)
@@ -161,6 +169,7 @@ void leat_log_older_done(struct leat_log *log, bool node_down)
 
 void leat_log_front_give_up(struct leat_log *log, bool jumped)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if ((!log->front_accepted && !jumped) || log_front_is_unknown(log) ||
         !log_front_is_missing(log) || log_trim_is_pending(log))
         return;
@@ -177,6 +186,7 @@ void leat_log_front_give_up(struct leat_log *log, bool jumped)
 
 void leat_log_older_again(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->ending != LOG_LIVES || log_backfill_runs(log)) return;
     bool looked = log->backfill == LOG_BACKFILL_LOOKED;
     log_backfill_enter(log, looked ? LOG_BACKFILL_AGAIN : LOG_BACKFILL_FOLLOWS);
@@ -184,22 +194,26 @@ void leat_log_older_again(struct leat_log *log)
 
 bool leat_log_reads_wait(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return !leat_list_empty(&log->stalled_reads);
 }
 
 void leat_log_reads_expire(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log->reads_expire = true;
     log_mark_dirty(log);
 }
 
 const struct leat_segment *leat_log_first_held(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return log->slot_count ? log_slot_at(log, 0)->seg : NULL;
 }
 
 const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t segment)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     const struct log_slot *slot = log_slot_find(log, segment);
     return slot ? slot->seg : NULL;
 }
@@ -208,6 +222,7 @@ const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t se
 
 bool leat_log_hole_find(const struct leat_log *log, uint64_t below, struct leat_log_hole *out_hole)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     for (uint32_t i = log_slot_from(log, below); i-- > 1;) {
         const struct log_slot *slot = log_slot_at(log, i);
         uint64_t first = log_slot_at(log, i - 1)->seg->id.v + 1;
@@ -220,11 +235,13 @@ bool leat_log_hole_find(const struct leat_log *log, uint64_t below, struct leat_
 
 void leat_log_hole_jumped(struct leat_log *log, uint64_t behind)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, behind);
     if (slot) slot->joint = LOG_JOINT_JUMPED;
 }
 
 void leat_log_holes_end(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log->holes = false;
 }

@@ -514,6 +514,7 @@ static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
 
 leat_err leat_log_front_await(struct leat_log *log, struct leat_read *read)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (!log_front_is_unknown(log)) return LEAT_OK;
     read->log = log;
     read->phase = PHASE_FRONT;
@@ -592,6 +593,7 @@ leat_err log_read_begin(struct leat_log *log, struct leat_read *read)
 
 leat_err leat_log_read(struct leat_log *log, struct leat_read *read)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     read->by_time = false;
     return log_read_begin(log, read);
 }

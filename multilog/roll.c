@@ -127,6 +127,7 @@ static void on_reserved(struct leat_store_req *req)
 
 bool leat_log_lacks_space(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return log->reserve_rc == LEAT_E_DISK_FULL;
 }
 

@@ -157,6 +157,7 @@ void log_fail_finally(struct leat_log *log, leat_err rc, const char *what)
 
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     log_state_enter(log, state, LEAT_E_DISK, why);
     log_mark_dirty(log);
 }

@@ -79,6 +79,7 @@ void log_step_trimmed(struct leat_log *log)
 leat_err leat_log_trim_before(struct leat_log *log, struct leat_log_trim *trim,
                               struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     leat_err rc = log_refusal(log, error);
     if (rc != LEAT_OK) return rc;
     if (trim->before == UINT64_MAX) trim->before = log_acked(log);
@@ -189,6 +190,7 @@ void log_step_begun(struct leat_log *log)
 void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
                            void *arg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT(log->skip == LOG_SKIP_NONE);
     log_skip_enter(log, LOG_SKIP_FRONT);
     log->on_skipped = on_done;

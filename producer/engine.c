@@ -67,6 +67,7 @@ static leat_err own_gather(struct leat_producer_engine *engine)
 void leat_producer_engine_set_share(struct leat_producer_engine *engine, struct leat_gather *gather,
                                     const struct leat_producer_engine_share *share)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     LEAT_ASSERT(!engine->gather);
     engine->gather = gather;
     engine->share = *share;
@@ -86,6 +87,7 @@ static void queue_cancel(struct leat_producer_engine *engine, struct leat_list *
 
 bool leat_producer_engine_stop(struct leat_producer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     if (engine->id_asked) leat_client_cancel(engine->client, &engine->id_request);
     engine->id_asked = false;
     for (uint32_t i = 0; engine->gather && i < LEAT_GATHER_STREAMS_MAX; i++) {
@@ -105,6 +107,7 @@ void leat_producer_engine_destroy(struct leat_producer_engine **engine_ref)
 {
     struct leat_producer_engine *engine = *engine_ref;
     if (!engine) return;
+    LEAT_ASSERT_OWNER(engine->options.actor);
     *engine_ref = NULL;
     leat_timer_stop(engine->timers, &engine->look);
     leat_timer_stop(engine->timers, &engine->expiry);
@@ -143,12 +146,14 @@ leat_producer_engine_stats(const struct leat_producer_engine *engine)
 void leat_producer_engine_on_room(struct leat_producer_engine *engine, void (*on_room)(void *arg),
                                   void *arg)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     engine->on_room = on_room;
     engine->on_room_arg = arg;
 }
 
 uint64_t leat_producer_engine_open_records(const struct leat_producer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     return engine->gather ? engine->gather->open_records : 0;
 }
 
@@ -157,6 +162,7 @@ leat_err leat_producer_engine_add(struct leat_producer_engine *engine, const cha
                                   size_t key_bytes, const void *value, size_t value_bytes,
                                   leat_produced_fn on_produced, void *arg)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     leat_err rc = own_gather(engine);
     if (rc) return rc;
     struct leat_gather_record record = {
@@ -179,6 +185,7 @@ leat_err leat_producer_engine_add(struct leat_producer_engine *engine, const cha
 
 void leat_producer_engine_flush(struct leat_producer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     if (!engine->gather) return;
     leat_producer_gather_lock(engine);
     leat_gather_close_all(engine->gather);
@@ -403,6 +410,7 @@ static uint64_t gather_leave(struct leat_producer_engine *engine, bool *out_open
 
 void leat_producer_engine_on_turn_end(struct leat_producer_engine *engine)
 {
+    LEAT_ASSERT_OWNER(engine->options.actor);
     if (!engine->gather) return;
     struct leat_list ready, *link;
     leat_list_init(&ready);

@@ -16,6 +16,7 @@ struct leat_producer_engine_options {
     uint64_t timeout_us;
     bool create_streams;
     uint32_t batch_records; /* most records of a batch; 0: no other limit than its bytes */
+    const void *actor;      /* whose it is, as LEAT_ASSERT_OWNER() takes it */
 };
 struct leat_produced { /* a record's fate */
     leat_err rc;

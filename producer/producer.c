@@ -222,6 +222,7 @@ static leat_err producer_start(struct leat_producer *producer, const leat_produc
         .timeout_us = (uint64_t)options->timeout_ms * 1000u,
         .create_streams = options->create_streams,
         .batch_records = options->batch_records,
+        .actor = producer->shared.io,
     };
     if (rc == LEAT_OK)
         rc = leat_producer_engine_create(producer->shared.env, producer->shared.timers,

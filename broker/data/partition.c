@@ -148,6 +148,7 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
                    partition_on_last_damaged, partition_on_damaged},
         .memory_is_full = partition_memory_is_full,
         .owner = partition,
+        .actor = core,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
     struct leat_store_port store_port;

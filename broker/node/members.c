@@ -110,6 +110,7 @@ leat_err leat_members_open(struct leat_core *core, struct leat_error *error)
     core->serve_in = (struct leat_link_handler){serve_on_up, serve_on_down, serve_on_request, core};
     struct leat_links_options options = {
         .env = core->env,
+        .actor = core,
         .timers = &core->timers,
         .hub = &node->hub,
         .key = node->options.cluster.key,

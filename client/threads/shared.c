@@ -307,7 +307,7 @@ static leat_err ports_init(struct leat_shared_ports *ports, const struct leat_sh
     return leat_timers_init(&ports->timers, &ports->clock, LEAT_SHARED_TIMERS);
 }
 
-static leat_err client_make(struct leat_shared_ports *ports,
+static leat_err client_make(struct leat_shared_ports *ports, const struct leat_shared_io *io,
                             const struct leat_shared_options *options,
                             struct leat_client **out_client, struct leat_error *error)
 {
@@ -319,6 +319,7 @@ static leat_err client_make(struct leat_shared_ports *ports,
         .retry_us_max = LEAT_SHARED_RETRY_US_MAX,
         .streams_max = LEAT_SHARED_STREAMS_MAX * (options->common ? LEAT_SHARED_USERS_MAX : 1),
         .fail_fast = options->fail_fast,
+        .actor = io,
     };
     return leat_client_create(&ports->env, &ports->timers, &client, out_client, error);
 }
@@ -349,7 +350,7 @@ static leat_err common_create(const struct leat_shared_io *io,
     leat_err rc = ports_init(&common->ports, io);
     if (rc || !common->brokers || !common->name)
         rc = leat_error_set(error, LEAT_E_NO_MEMORY, "out of memory");
-    if (rc == LEAT_OK) rc = client_make(&common->ports, options, &common->client, error);
+    if (rc == LEAT_OK) rc = client_make(&common->ports, io, options, &common->client, error);
     if (rc)
         common_destroy(common);
     else
@@ -427,7 +428,7 @@ leat_err leat_shared_open(struct leat_shared *shared, const struct leat_shared_o
         rc = common_take(shared->io, &options, &shared->common, error);
         if (rc == LEAT_OK) shared->client = shared->common->client;
     } else {
-        rc = client_make(&shared->ports, &options, &shared->client, error);
+        rc = client_make(&shared->ports, shared->io, &options, &shared->client, error);
     }
     if (rc) leat_shared_close(shared);
     return rc;

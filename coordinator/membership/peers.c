@@ -287,6 +287,7 @@ leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *
     coordinator->handler = (struct leat_link_handler){
         on_up, on_down, coordinator->peer_events->on_request, coordinator};
     struct leat_links_options links = {.env = coordinator->env,
+                                       .actor = coordinator,
                                        .timers = &coordinator->timers,
                                        .hub = options->hub,
                                        .key = options->key,

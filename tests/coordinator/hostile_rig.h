@@ -84,8 +84,10 @@ static inline void liar_start(void *arg)
     liar->handler = (struct leat_link_handler){liar_up, liar_down, liar_asked, liar};
     assert_int_equal(leat_timers_init(&liar->timers, liar->actor->env.clock, LEAT_LINKS_TIMERS + 4),
                      LEAT_OK);
-    struct leat_links_options options = {
-        .env = &liar->actor->env, .timers = &liar->timers, .key = liar->rig->nodes[0].options.key};
+    struct leat_links_options options = {.env = &liar->actor->env,
+                                         .actor = liar,
+                                         .timers = &liar->timers,
+                                         .key = liar->rig->nodes[0].options.key};
     memcpy(options.identity.cluster_id, liar->rig->nodes[0].coordinator->cluster_id, 16);
     snprintf(options.identity.node, sizeof options.identity.node, "liar");
     options.identity.cores = 1;

@@ -114,7 +114,7 @@ static void speaker_start(void *arg)
 {
     (void)arg;
     struct leat_links_options options = {
-        .env = &actor->env, .timers = &timers, .key = rig->nodes[0].options.key};
+        .env = &actor->env, .actor = actor, .timers = &timers, .key = rig->nodes[0].options.key};
     memcpy(options.identity.cluster_id, rig->nodes[to].coordinator->cluster_id, 16);
     (void)snprintf(options.identity.node, sizeof options.identity.node, "%s", own_name);
     options.identity.cores = 1;

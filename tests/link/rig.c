@@ -68,6 +68,7 @@ static void node_start(void *arg)
             leat_timers_init(&end->timers, end->actor->env.clock, LEAT_LINKS_TIMERS + 4), LEAT_OK);
         struct leat_links_options options = {
             .env = &end->actor->env,
+            .actor = end,
             .timers = &end->timers,
             .hub = &node->hub,
             .key = setup->key ? setup->key : &cluster_key,

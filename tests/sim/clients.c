@@ -180,6 +180,7 @@ static leat_err producer_create(struct sim_client *client)
         .buffer_bytes = (uint32_t)sim_rng_between(rng, 64 * 1024, 1024 * 1024),
         .timeout_us = 3600ull * 1000000,
         .create_streams = false,
+        .actor = client,
     };
     leat_err rc = leat_producer_engine_create(&client->actor->env, &client->timers, client->client,
                                               &options, &client->producer);
@@ -219,6 +220,7 @@ static void client_create(void *arg)
         .retry_us_min = sim_rng_between(&client->rng, RETRY_US_LEAST, RETRY_US_USUAL),
         .retry_us_max = RETRY_US_MAX,
         .streams_max = SIM_STREAMS + 2,
+        .actor = client,
     };
     struct leat_error error;
     leat_err rc = leat_timers_init(&client->timers, &client->actor->clock, SIM_CLIENT_TIMERS);

@@ -132,6 +132,7 @@ static leat_err producer_create(struct sim_client *client)
         .codec = LEAT_CODEC_NONE,
         .buffer_bytes = 256 * 1024,
         .timeout_us = RECORD_TIMEOUT_US,
+        .actor = client,
     };
     return leat_producer_engine_create(&client->actor->env, &client->timers, client->client,
                                        &options, &client->producer);

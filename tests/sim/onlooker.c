@@ -87,6 +87,7 @@ leat_err sim_onlooker_start(struct sim_client *client)
         .wait_ms = (uint32_t)sim_rng_between(&client->rng, 20, 500),
         .session_ms = 3000,
         .prefetch = 2,
+        .actor = client,
     };
     struct leat_consumer_engine_events events = {on_ready, on_fetched, on_error, on_revoked,
                                                  client};

@@ -185,9 +185,12 @@ static void appender_begin(struct sim_world *world, struct sim_event *event)
                                           .request_timeout_us = 20 * 1000 * 1000,
                                           .retry_us_min = 10 * 1000,
                                           .retry_us_max = 100 * 1000,
-                                          .streams_max = 4};
-    struct leat_producer_engine_options produce = {
-        .batch_bytes = 1000, .buffer_bytes = 4 * 1024 * 1024, .timeout_us = 60 * 1000 * 1000};
+                                          .streams_max = 4,
+                                          .actor = appender};
+    struct leat_producer_engine_options produce = {.batch_bytes = 1000,
+                                                   .buffer_bytes = 4 * 1024 * 1024,
+                                                   .timeout_us = 60 * 1000 * 1000,
+                                                   .actor = appender};
     struct leat_error error;
     assert_int_equal(
         leat_timers_init(&appender->timers, &appender->actor->clock, SIM_CLIENT_TIMERS), LEAT_OK);
