@@ -101,7 +101,7 @@ static void append_encode(struct leat_producer_append *append)
     }
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, append->control, sizeof append->control);
-    leat_msg_append_encode(&writer, &message);
+    leat_msg_append_write(&writer, &message);
     LEAT_ASSERT(!writer.overflow);
     append->request = (struct leat_request){
         .kind = LEAT_KIND_APPEND,

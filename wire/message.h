@@ -367,7 +367,7 @@ void leat_msg_stream_write(struct leat_msg_writer *writer, const struct leat_msg
 void leat_msg_stream_read(struct leat_msg_reader *reader, struct leat_msg_stream *out);
 void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg_locate *locate);
 void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate *out);
-void leat_msg_append_encode(struct leat_msg_writer *writer, const struct leat_msg_append *append);
+void leat_msg_append_write(struct leat_msg_writer *writer, const struct leat_msg_append *append);
 leat_err leat_msg_append_decode(const void *bytes, size_t count,
                                 struct leat_msg_append *out) LEAT_NODISCARD;
 void leat_msg_appended_write(struct leat_msg_writer *writer, leat_err code, uint64_t first_offset);

@@ -38,7 +38,7 @@ static bool array_next(const struct leat_msg_reader *reader)
     return (*reader->at & 0xf0) == 0x90 || *reader->at == 0xdc || *reader->at == 0xdd;
 }
 
-void leat_msg_append_encode(struct leat_msg_writer *writer, const struct leat_msg_append *append)
+void leat_msg_append_write(struct leat_msg_writer *writer, const struct leat_msg_append *append)
 {
     leat_msg_write_array(writer, 5);
     leat_msg_write_log(writer, append->log);

@@ -250,7 +250,7 @@ enum leat_handled frame(uint32_t number, uint32_t log, const struct batch *batch
     struct leat_msg_writer writer;
     struct leat_msg_append body = {{ALONE_STREAM, 1, log}, 9, said_count};
     leat_msg_writer_init(&writer, control, sizeof control);
-    leat_msg_append_encode(&writer, &body);
+    leat_msg_append_write(&writer, &body);
     memset(payload, 0xee, sizeof payload);
     for (uint32_t i = 0; i < count; i++) {
         memcpy(payload + used, &batches[i], 4);

@@ -126,7 +126,7 @@ static size_t make_frame(uint8_t *out, const struct worker *worker, uint32_t num
     struct leat_msg_writer writer;
     struct leat_msg_append append = {{target->stream, log->streamlet, log->log}, log->epoch, 1};
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, 64);
-    leat_msg_append_encode(&writer, &append);
+    leat_msg_append_write(&writer, &append);
     uint8_t *payload = out + LEAT_FRAME_HEADER_BYTES + writer.used;
     uint32_t bytes = load_batch(payload, worker->base.records);
     leat_frame_encode(out, LEAT_KIND_APPEND, 1, 0, number, writer.used, bytes);

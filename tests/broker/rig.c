@@ -375,7 +375,7 @@ uint32_t rig_send_append(struct rig_conn *conn, const struct rig_stream *stream,
     struct leat_msg_writer writer;
     struct leat_msg_append append = {{stream->id, 0, log}, stream->epoch, count};
     start_control(&writer, control, sizeof control);
-    leat_msg_append_encode(&writer, &append);
+    leat_msg_append_write(&writer, &append);
     return rig_send(conn, LEAT_KIND_APPEND, control, writer.used, batches, bytes);
 }
 

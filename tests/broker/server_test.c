@@ -401,7 +401,7 @@ static void truncated_connections_leave_nothing(void **state)
         struct leat_msg_append append = {{stream.id, 0, 0}, stream.epoch, 1};
         rig_open(server, &conn, (int64_t)(cut % 2));
         leat_msg_writer_init(&writer, frame + LEAT_FRAME_HEADER_BYTES, 64);
-        leat_msg_append_encode(&writer, &append);
+        leat_msg_append_write(&writer, &append);
         leat_frame_encode(frame, LEAT_KIND_APPEND, 1, 0, 9, writer.used, bytes);
         size_t head = LEAT_FRAME_HEADER_BYTES + writer.used;
         rig_send_raw(&conn, frame, cut < head ? cut : head);

@@ -126,7 +126,7 @@ static void frames_write(void)
     leat_frame_encode(bytes, LEAT_KIND_HELLO, 1, 0, 1, w.used, 0);
     corpus_file("frame", "hello", bytes, LEAT_FRAME_HEADER_BYTES + w.used);
     leat_msg_writer_init(&w, bytes + LEAT_FRAME_HEADER_BYTES, 256);
-    leat_msg_append_encode(&w, &(struct leat_msg_append){{1, 0, 0}, 1, 1});
+    leat_msg_append_write(&w, &(struct leat_msg_append){{1, 0, 0}, 1, 1});
     uint32_t batch = batch_make(bytes + LEAT_FRAME_HEADER_BYTES + w.used, 256, 1, 0);
     leat_frame_encode(bytes, LEAT_KIND_APPEND, 1, 0, 2, w.used, batch);
     corpus_file("frame", "append", bytes, LEAT_FRAME_HEADER_BYTES + w.used + batch);

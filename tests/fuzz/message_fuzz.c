@@ -27,7 +27,7 @@ static bool recode_append(struct leat_msg_reader *reader, struct leat_msg_writer
     if (leat_msg_append_decode(reader->at, (size_t)(reader->end - reader->at), &append) != LEAT_OK)
         return false;
     reader->at = reader->end;
-    leat_msg_append_encode(writer, &append);
+    leat_msg_append_write(writer, &append);
     return true;
 }
 

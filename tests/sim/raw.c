@@ -349,7 +349,7 @@ static void duplicate_send(struct sim_world *world, struct sim_event *event)
         return;
     struct leat_msg_append append = {raw->log, raw->log_epoch, 1};
     leat_msg_writer_init(&writer, raw->duplicate.control, sizeof raw->duplicate.control);
-    leat_msg_append_encode(&writer, &append);
+    leat_msg_append_write(&writer, &append);
     raw->duplicate.batch = raw->now;
     raw->duplicate.batch.byte_count &= ~(1u << 31);
     raw->duplicate.iov =
@@ -371,7 +371,7 @@ static void append_send(struct raw *raw)
     struct leat_msg_writer writer;
     struct leat_msg_append append = {raw->log, raw->log_epoch, 1};
     leat_msg_writer_init(&writer, raw->control, sizeof raw->control);
-    leat_msg_append_encode(&writer, &append);
+    leat_msg_append_write(&writer, &append);
     raw->now.byte_count &= ~(1u << 31);
     raw->iov = (struct leat_iov){raw->now.bytes, raw->now.byte_count};
     raw->request = (struct leat_request){.kind = LEAT_KIND_APPEND,

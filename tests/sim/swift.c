@@ -96,7 +96,7 @@ static size_t append_make(const struct swift *it, uint8_t *out)
     LEAT_ASSERT(rc == LEAT_OK);
     uint32_t bytes = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, REQUEST_BYTES / 2);
-    leat_msg_append_encode(&writer, &append);
+    leat_msg_append_write(&writer, &append);
     size_t used = frame_end(&writer, out, LEAT_KIND_APPEND, bytes);
     memcpy(out + used, batch, bytes);
     return used + bytes;

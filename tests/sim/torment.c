@@ -106,7 +106,7 @@ static size_t append_make(uint8_t *out, uint32_t epoch)
     struct leat_msg_append append = {{torment.stream, 0, 0}, epoch, 1};
     uint32_t bytes = batch_make(batch);
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, SIM_ASK_BYTES_MAX);
-    leat_msg_append_encode(&writer, &append);
+    leat_msg_append_write(&writer, &append);
     size_t used = frame_end(&writer, out, LEAT_KIND_APPEND, bytes);
     memcpy(out + used, batch, bytes);
     return used + bytes;

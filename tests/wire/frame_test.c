@@ -9,7 +9,7 @@ static uint32_t frame_make(uint8_t *out)
 {
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, 100);
-    leat_msg_append_encode(&writer, &(struct leat_msg_append){{1, 2, 3}, 4, 1});
+    leat_msg_append_write(&writer, &(struct leat_msg_append){{1, 2, 3}, 4, 1});
     memcpy(out + LEAT_FRAME_HEADER_BYTES + writer.used, "payload", 7);
     leat_frame_encode(out, LEAT_KIND_APPEND, 1, 0, 99, writer.used, 7);
     return LEAT_FRAME_HEADER_BYTES + writer.used + 7;

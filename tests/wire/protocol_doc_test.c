@@ -110,7 +110,7 @@ static void protocol_append_example_is_what_codec_makes(void **state)
     uint8_t bytes[EXAMPLE_BYTES_MAX], batch[256];
     uint32_t batch_bytes = example_batch(batch);
     struct leat_msg_writer writer = control_writer(bytes);
-    leat_msg_append_encode(&writer, &(struct leat_msg_append){{5, 0, 0}, 9, 1});
+    leat_msg_append_write(&writer, &(struct leat_msg_append){{5, 0, 0}, 9, 1});
     frame_expect("append", bytes, LEAT_KIND_APPEND, 0, 2, writer.used, batch, batch_bytes);
     writer = control_writer(bytes);
     leat_msg_write_array(&writer, 1);

@@ -63,7 +63,7 @@ static void fast_append_is_as_its_table(void **state)
         struct leat_msg_reader reader;
         rows_fill(leat_msg_append_row(), (char *)&append, &random);
         leat_msg_writer_init(&writer, by_hand, sizeof by_hand);
-        leat_msg_append_encode(&writer, &append);
+        leat_msg_append_write(&writer, &append);
         bytes_equal(&writer, leat_msg_append_row(), &append);
         assert_int_equal(leat_msg_append_decode(by_table, writer.used, &append_read), LEAT_OK);
         assert_memory_equal(&append, &append_read, sizeof append);
