@@ -72,6 +72,18 @@ static inline void rows_form_fill(const struct leat_msg_row *row, char *value, u
     memcpy(value + row->count_at, &count, sizeof count);
 }
 
+static inline void rows_fill(const struct leat_msg_row *row, char *value, uint64_t *state);
+
+/* One of the two, and the other as well: nobody looks at that. */
+static inline void rows_either_fill(const struct leat_msg_field *field, char *value,
+                                    uint64_t *state)
+{
+    uint64_t number = rows_random(state);
+    *(bool *)(value + field->flag_at) = number & 1;
+    if (field->other_at) memcpy(value + field->other_at, &number, sizeof number);
+    rows_fill(field->row(), value + field->at, state);
+}
+
 /** A value of the row's struct, by the state of a random number. */
 static inline void rows_fill(const struct leat_msg_row *row, char *value, uint64_t *state)
 {
@@ -81,8 +93,12 @@ static inline void rows_fill(const struct leat_msg_row *row, char *value, uint64
         const struct leat_msg_field *field = &row->fields[i];
         if (field->kind == LEAT_MSG_FIELD_ROW)
             rows_fill(field->row(), value + field->at, state);
+        else if (field->kind == LEAT_MSG_FIELD_EITHER)
+            rows_either_fill(field, value, state);
         else if (field->kind != LEAT_MSG_FIELD_REST && field->kind != LEAT_MSG_FIELD_NUMBER)
             rows_number_fill(field, value + field->at, rows_random(state));
+        if (field->is == LEAT_MSG_IF_SET_OR && rows_random(state) % 4 == 0)
+            memcpy(value + field->other_at, &field->max, sizeof field->max);
     }
 }
 

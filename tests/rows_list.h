@@ -3,6 +3,7 @@
 #define BODY(name, place)                   name##_row,
 #define BODY_OF(name, type, place)          name##_row,
 #define EXACT_OF(name, type, place)         name##_row,
+#define FAST_OF(name, type, place)          name##_row,
 #define FORMS_OF(name, type, member, place) name##_row,
 #define ENTRY(name, place)                  name##_row,
 #define ROW(name, type, place)              name##_row,
@@ -13,6 +14,8 @@
 #define LOG(member)
 #define PLACE(member)
 #define IN(row, member, text, ...)
+#define IN_IF(flag, row, member, text, ...)
+#define EITHER(flag, row, member, other, text, ...)
 #define LIST(row, member, ...)
 #define VALUES(member, text, ...)
 #define REST(row, text)
@@ -23,6 +26,7 @@
 #undef BODY
 #undef BODY_OF
 #undef EXACT_OF
+#undef FAST_OF
 #undef FORMS_OF
 #undef ENTRY
 #undef ROW
@@ -33,6 +37,8 @@
 #undef LOG
 #undef PLACE
 #undef IN
+#undef IN_IF
+#undef EITHER
 #undef LIST
 #undef VALUES
 #undef REST

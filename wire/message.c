@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control bodies, as bodies.def and bodies_cluster.def list them. What has two forms is written and read here
- * by one of two rows; the fast path is in message_data.c. */
+ * by one of two rows. */
 #include "wire/message_cluster.h"
 
 #include <string.h>

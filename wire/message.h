@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control bodies of the native protocol, one msgpack array each: bodies.def lists their fields,
+/* Control bodies of the native protocol, one msgpack array each: bodies.def and bodies_data.def list their fields,
  * docs/protocol.md shows and explains them.
  *
  * Encoding is msgpack-c's packer into caller's memory. Decoding is a small cursor: msgpack-c's
@@ -357,9 +357,11 @@ struct leat_msg_status {
 
 #define LEAT_ROWS "wire/bodies.def"
 #include "wire/rows_declare.h"
+#define LEAT_ROWS "wire/bodies_data.def"
+#include "wire/rows_declare.h"
 
-/* Written and read by hand: of two forms each, or on the fast path. As the functions of bodies.def; the _encode
- * and _decode of APPEND and errors are of whole bodies. */
+/* Written and read by hand: of two forms each. As the functions of bodies.def; the _encode and _decode of errors are of
+ * whole bodies. */
 void leat_msg_error_encode(struct leat_msg_writer *writer, leat_err code, const char *text);
 leat_err leat_msg_error_decode(const void *bytes, size_t count,
                                struct leat_msg_error *out) LEAT_NODISCARD;
@@ -367,16 +369,5 @@ void leat_msg_stream_write(struct leat_msg_writer *writer, const struct leat_msg
 void leat_msg_stream_read(struct leat_msg_reader *reader, struct leat_msg_stream *out);
 void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg_locate *locate);
 void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate *out);
-void leat_msg_append_write(struct leat_msg_writer *writer, const struct leat_msg_append *append);
-leat_err leat_msg_append_decode(const void *bytes, size_t count,
-                                struct leat_msg_append *out) LEAT_NODISCARD;
-void leat_msg_appended_write(struct leat_msg_writer *writer, leat_err code, uint64_t first_offset);
-void leat_msg_appended_read(struct leat_msg_reader *reader, struct leat_msg_appended *out);
-void leat_msg_fetch_write(struct leat_msg_writer *writer, const struct leat_msg_fetch *fetch);
-uint32_t leat_msg_fetch_read(struct leat_msg_reader *reader, struct leat_msg_fetch *out);
-void leat_msg_fetch_log_write(struct leat_msg_writer *writer, const struct leat_msg_fetch_log *log);
-void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fetch_log *out);
-void leat_msg_fetched_write(struct leat_msg_writer *writer, const struct leat_msg_fetched *fetched);
-void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetched *out);
 
 #endif

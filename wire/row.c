@@ -8,8 +8,10 @@
 
 enum { BIN_BYTES = 16, ENTRY_FIELDS_MIN = 2 /* version, kind */ };
 
-static bool is_zero(const struct leat_msg_field *field, const void *at)
+static bool is_zero(const struct leat_msg_field *field, const char *value)
 {
+    const void *at = value + field->at;
+    if (field->kind == LEAT_MSG_FIELD_EITHER) return !*(const bool *)(value + field->flag_at);
     if (field->kind == LEAT_MSG_FIELD_TEXT) return ((const struct leat_msg_string *)at)->bytes == 0;
     if (field->kind == LEAT_MSG_FIELD_U64) return *(const uint64_t *)at == 0;
     if (field->kind == LEAT_MSG_FIELD_U32 || field->kind == LEAT_MSG_FIELD_LIST)
@@ -23,6 +25,13 @@ static bool is_form(const struct leat_msg_row *row, uint32_t count)
     return count == row->count || (count > 0 && count < row->count && row->fields[count - 1].ends);
 }
 
+static bool is_left_out(const struct leat_msg_field *field, const char *value)
+{
+    if (field->is == LEAT_MSG_IF_SET) return is_zero(field, value);
+    return field->is == LEAT_MSG_IF_SET_OR && is_zero(field, value) &&
+           *(const uint32_t *)(value + field->other_at) != field->max;
+}
+
 /* How many fields are written of that value. */
 static uint32_t fields_set(const struct leat_msg_row *row, const void *value)
 {
@@ -32,15 +41,15 @@ static uint32_t fields_set(const struct leat_msg_row *row, const void *value)
         LEAT_ASSERT(is_form(row, count));
         return count;
     }
-    while (count > 0 && row->fields[count - 1].is == LEAT_MSG_IF_SET &&
-           is_zero(&row->fields[count - 1], (const char *)value + row->fields[count - 1].at))
+    while (count > 0 && is_left_out(&row->fields[count - 1], value))
         count--;
     return count;
 }
 
 static void field_write(struct leat_msg_writer *writer, const struct leat_msg_field *field,
-                        const void *at)
+                        const char *value)
 {
+    const void *at = value + field->at;
     const struct leat_msg_string *text = at;
     const struct leat_msg_bin *bin = at;
     switch ((enum leat_msg_field_kind)field->kind) {
@@ -80,6 +89,13 @@ static void field_write(struct leat_msg_writer *writer, const struct leat_msg_fi
     case LEAT_MSG_FIELD_ROW:
         leat_msg_row_write(writer, field->row(), at);
         return;
+    case LEAT_MSG_FIELD_EITHER:
+        if (*(const bool *)(value + field->flag_at))
+            leat_msg_row_write(writer, field->row(), at);
+        else
+            leat_msg_write_u64(writer,
+                               field->other_at ? *(const uint64_t *)(value + field->other_at) : 0);
+        return;
     case LEAT_MSG_FIELD_LIST:
         leat_msg_write_array(writer, *(const uint32_t *)at);
         return;
@@ -104,6 +120,19 @@ static void list_read(struct leat_msg_reader *reader, const struct leat_msg_fiel
     if (field->view_at == 0) return;
     memcpy(value + field->view_at, reader, sizeof *reader);
     leat_msg_skip_n(reader, count);
+}
+
+static void either_read(struct leat_msg_reader *reader, const struct leat_msg_field *field,
+                        char *value)
+{
+    bool *flag = (bool *)(value + field->flag_at);
+    *flag = leat_msg_array_is_next(reader);
+    if (*flag)
+        (void)leat_msg_row_read(reader, field->row(), value + field->at);
+    else if (field->other_at)
+        *(uint64_t *)(value + field->other_at) = leat_msg_read_u64(reader);
+    else
+        leat_msg_skip(reader);
 }
 
 static void field_read(struct leat_msg_reader *reader, const struct leat_msg_field *field,
@@ -157,6 +186,9 @@ static void field_read(struct leat_msg_reader *reader, const struct leat_msg_fie
     case LEAT_MSG_FIELD_ROW:
         (void)leat_msg_row_read(reader, field->row(), at); /* such rows leave nothing */
         return;
+    case LEAT_MSG_FIELD_EITHER:
+        either_read(reader, field, value);
+        return;
     case LEAT_MSG_FIELD_LIST:
         list_read(reader, field, value);
         return;
@@ -171,7 +203,7 @@ static void fields_write(struct leat_msg_writer *writer, const struct leat_msg_r
     uint32_t count = fields_set(row, value);
     if (from == 0) leat_msg_write_array(writer, count);
     for (uint32_t i = from; i < count; i++) {
-        field_write(writer, &row->fields[i], (const char *)value + row->fields[i].at);
+        field_write(writer, &row->fields[i], value);
         if (row->fields[i].kind >= LEAT_MSG_FIELD_LIST) return;
     }
 }

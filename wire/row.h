@@ -26,6 +26,7 @@ enum leat_msg_field_kind {
     LEAT_MSG_FIELD_CHARS,  /* char[room], ends with a zero */
     LEAT_MSG_FIELD_NUMBER, /* always that of `max`; no member */
     LEAT_MSG_FIELD_ROW,    /* another row's struct, in place */
+    LEAT_MSG_FIELD_EITHER, /* the same if a bool is set; else a number, a uint64_t */
     LEAT_MSG_FIELD_LIST, /* uint32_t: how many elements follow, which the caller writes and reads */
     LEAT_MSG_FIELD_REST, /* a list or row that the caller writes and reads whole; no member */
 };
@@ -34,6 +35,7 @@ enum leat_msg_field_is {
     LEAT_MSG_OPTIONAL,   /* earlier versions do not write it: zero, or an empty text, then */
     LEAT_MSG_OR_MINUS_1, /* I64: the same, -1 then */
     LEAT_MSG_IF_SET,     /* the same, and it is not written where it and what follows it are zero */
+    LEAT_MSG_IF_SET_OR,  /* the same, unless another member, a uint32_t, has a certain value */
 };
 
 enum leat_msg_size {
@@ -51,11 +53,15 @@ struct leat_msg_field {
     uint16_t at;      /* of the member in the struct */
     uint16_t room;    /* CHARS */
     uint16_t view_at; /* LIST: of a struct leat_msg_reader that is left at its elements; 0: none */
-    bool last;        /* LIST: no field may follow it, not in later versions either */
-    bool ends;        /* FORMS: it may be the last one */
-    uint32_t max;     /* U32: more is refused; 0: no limit. NUMBER: it */
-    leat_msg_row_fn row; /* ROW, REST; LIST: of an element, NULL: elements are single values */
-    bool list;           /* REST: an array of such rows */
+    uint16_t flag_at; /* EITHER: of the bool */
+    /* EITHER: of the number; 0: written as 0, and stepped over. IF_SET_OR: of the other member. */
+    uint16_t other_at;
+    bool last;    /* LIST: no field may follow it, not in later versions either */
+    bool ends;    /* FORMS: it may be the last one */
+    uint32_t max; /* U32: more is refused; 0: no limit. NUMBER: it. IF_SET_OR: that value */
+    leat_msg_row_fn
+        row;   /* ROW, EITHER, REST; LIST: of an element, NULL: elements are single values */
+    bool list; /* REST: an array of such rows */
 };
 struct leat_msg_row {
     const char *name;
@@ -90,5 +96,12 @@ uint32_t leat_msg_row_read_behind(struct leat_msg_reader *reader, const struct l
 /** A whole body; false: it is none, or bytes follow it. */
 bool leat_msg_row_decode(const void *bytes, size_t count, const struct leat_msg_row *row,
                          void *out_value) LEAT_NODISCARD;
+
+/** Is an array next? Thread: any. */
+static inline bool leat_msg_array_is_next(const struct leat_msg_reader *reader)
+{
+    if (reader->failed || reader->at == reader->end) return false;
+    return (*reader->at & 0xf0) == 0x90 || *reader->at == 0xdc || *reader->at == 0xdd;
+}
 
 #endif

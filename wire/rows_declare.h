@@ -14,6 +14,7 @@
     leat_err name##_decode(const void *bytes, size_t count, type *out) LEAT_NODISCARD;             \
     const struct leat_msg_row *name##_row(void);
 #define EXACT_OF(name, type, place)         BODY_OF(name, type, place)
+#define FAST_OF(name, type, place)          BODY_OF(name, type, place)
 #define FORMS_OF(name, type, member, place) BODY_OF(name, type, place)
 #define ENTRY(name, place)                  BODY(name, place)
 #define ROW(name, type, place)              const struct leat_msg_row *name##_row(void);
@@ -27,6 +28,8 @@
 #define LOG(member)
 #define PLACE(member)
 #define IN(row, member, text, ...)
+#define IN_IF(flag, row, member, text, ...)
+#define EITHER(flag, row, member, other, text, ...)
 #define LIST(row, member, ...)
 #define VALUES(member, text, ...)
 #define REST(row, text)
@@ -37,6 +40,7 @@
 #undef BODY
 #undef BODY_OF
 #undef EXACT_OF
+#undef FAST_OF
 #undef FORMS_OF
 #undef ENTRY
 #undef ROW
@@ -47,6 +51,8 @@
 #undef LOG
 #undef PLACE
 #undef IN
+#undef IN_IF
+#undef EITHER
 #undef LIST
 #undef VALUES
 #undef REST

@@ -2,9 +2,11 @@
 /* Included once for each table, as rows_declare.h: defines what that declares. */
 #include "wire/row.h"
 
-#define OPTIONAL     .is = LEAT_MSG_OPTIONAL
-#define IF_SET       .is = LEAT_MSG_IF_SET
-#define OR_MINUS_1   .is = LEAT_MSG_OR_MINUS_1
+#define OPTIONAL   .is = LEAT_MSG_OPTIONAL
+#define IF_SET     .is = LEAT_MSG_IF_SET
+#define OR_MINUS_1 .is = LEAT_MSG_OR_MINUS_1
+#define IF_SET_OR(other, number)                                                                   \
+    .is = LEAT_MSG_IF_SET_OR, .other_at = offsetof(self, other), .max = (number)
 #define MAX(limit)   .max = (limit)
 #define VIEW(member) .view_at = offsetof(self, member)
 #define LAST         .last = true
@@ -18,7 +20,8 @@
         enum { size = row_size, count_at = row_count_at };                                         \
         static const char name[] = #row_name, place[] = row_place;                                 \
         static const struct leat_msg_field fields[] = {
-#define ROW(name, type, place) SIZED(name, type, LEAT_MSG_GROWS, 0, place)
+#define ROW(name, type, place)     SIZED(name, type, LEAT_MSG_GROWS, 0, place)
+#define FAST_OF(name, type, place) ROW(name, type, place)
 #define END                                                                                        \
     }                                                                                              \
     ;                                                                                              \
@@ -104,6 +107,11 @@
      ##__VA_ARGS__},
 #define IN(row_name, member, text, ...)                                                            \
     PART(ROW, member, text, .row = row_name##_row, ##__VA_ARGS__)
+#define IN_IF(flag, row_name, member, text, ...)                                                   \
+    PART(EITHER, member, text, .row = row_name##_row, .flag_at = offsetof(self, flag),             \
+         ##__VA_ARGS__)
+#define EITHER(flag, row_name, member, other, text, ...)                                           \
+    IN_IF(flag, row_name, member, text, .other_at = offsetof(self, other), ##__VA_ARGS__)
 #define LIST(row_name, member, ...) PART(LIST, member, "", .row = row_name##_row, ##__VA_ARGS__)
 #define VALUES(member, text, ...)   PART(LIST, member, text, ##__VA_ARGS__)
 #define REST(row_name, text)        {.name = text, .kind = LEAT_MSG_FIELD_REST, .row = row_name##_row},
@@ -114,12 +122,14 @@
 #undef OPTIONAL
 #undef IF_SET
 #undef OR_MINUS_1
+#undef IF_SET_OR
 #undef MAX
 #undef VIEW
 #undef LAST
 #undef ENDS
 #undef SIZED
 #undef ROW
+#undef FAST_OF
 #undef END
 #undef ROWS
 #undef ARRAY
@@ -136,6 +146,8 @@
 #undef PLACE
 #undef PART
 #undef IN
+#undef IN_IF
+#undef EITHER
 #undef LIST
 #undef VALUES
 #undef REST

@@ -602,7 +602,8 @@ static uint32_t append_encode(uint8_t *out, size_t capacity, struct leat_append_
         leat_msg_appended_all_write(&writer, request->batch_count + (request->refused ? 1 : 0));
         struct leat_append_part *part = &request->first;
         for (uint32_t i = 0; i < request->batch_count; i++, part = part->next)
-            leat_msg_appended_write(&writer, part->rc, part->append.first_offset);
+            leat_msg_appended_write(
+                &writer, &(struct leat_msg_appended){part->rc, part->append.first_offset});
         if (request->refused) leat_msg_write_string(&writer, text, strlen(text));
     }
     LEAT_ASSERT(!writer.overflow);

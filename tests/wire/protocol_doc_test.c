@@ -168,6 +168,8 @@ static const leat_msg_row_fn rows[] = {
 #include "tests/rows_list.h"
 #define LEAT_ROWS "wire/bodies_cluster.def"
 #include "tests/rows_list.h"
+#define LEAT_ROWS "wire/bodies_data.def"
+#include "tests/rows_list.h"
 };
 
 static void protocol_arrays_are_those_of_the_tables(void **state)
