@@ -34,7 +34,6 @@
 #define VALUES(member, text, ...)
 #define REST(row, text)
 #define REST_LIST(row)
-#define REST_VALUES(text)
 #define END
 #include LEAT_ROWS
 #undef BODY
@@ -57,6 +56,5 @@
 #undef VALUES
 #undef REST
 #undef REST_LIST
-#undef REST_VALUES
 #undef END
 #undef LEAT_ROWS

@@ -117,7 +117,6 @@
 #define REST(row_name, text)        {.name = text, .kind = LEAT_MSG_FIELD_REST, .row = row_name##_row},
 #define REST_LIST(row_name)                                                                        \
     {.name = "", .kind = LEAT_MSG_FIELD_REST, .row = row_name##_row, .list = true},
-#define REST_VALUES(text) {.name = text, .kind = LEAT_MSG_FIELD_REST, .list = true},
 #include LEAT_ROWS
 #undef OPTIONAL
 #undef IF_SET
@@ -152,5 +151,4 @@
 #undef VALUES
 #undef REST
 #undef REST_LIST
-#undef REST_VALUES
 #undef LEAT_ROWS

@@ -14,6 +14,8 @@ struct co_state_said {
     uint32_t role;
     uint64_t voter_id, term, leader_id, applied;
     struct leat_msg_string address;
+    uint32_t name_count; /* of voters; 0 from earlier versions, which do not say who votes */
+    struct leat_msg_reader names; /* read: stands at the first */
 };
 struct co_raft_message {
     uint32_t version, type;

@@ -49,6 +49,7 @@ static void state_write(struct leat_coordinator *coordinator, struct leat_msg_wr
     const char *address = coordinator->options.node_address;
     raft_id leader = 0;
     const char *leader_address = NULL;
+    struct leat_machine_voter voters[LEAT_VOTERS_MAX];
     if (coordinator->votes) raft_leader(&coordinator->drive.raft, &leader, &leader_address);
     struct co_state_said state = {
         .node = {identity->node, (uint32_t)strlen(identity->node)},
@@ -59,35 +60,32 @@ static void state_write(struct leat_coordinator *coordinator, struct leat_msg_wr
         .leader_id = leader,
         .applied = coordinator->applied,
         .address = {address, (uint32_t)strlen(address)},
+        .name_count = co_introductions(coordinator, voters),
     };
     memcpy(state.cluster_id, identity->cluster_id, sizeof state.cluster_id);
     co_state_said_write(writer, &state);
-    co_introductions_write(coordinator, writer);
+    for (uint32_t i = 0; i < state.name_count; i++)
+        leat_msg_write_string(writer, voters[i].name, strlen(voters[i].name));
     LEAT_ASSERT(!writer->overflow);
 }
 
-/* The reader is left where it says who votes; out_tells: it does. */
-static bool state_read(struct leat_msg_reader *reader, struct co_state *out, bool *out_tells)
+static bool state_decode(const struct leat_frame *frame, struct co_state_said *said,
+                         struct co_state *out)
 {
     memset(out, 0, sizeof *out);
-    struct co_state_said said;
-    struct leat_msg_reader behind;
-    uint32_t left = co_state_said_read(reader, &said);
-    behind = *reader;
-    if (!leat_msg_read_end(&behind, left) || said.node.bytes >= sizeof out->node ||
-        said.address.bytes >= sizeof out->address)
+    if (co_state_said_decode(frame->control, frame->control_bytes, said) != LEAT_OK ||
+        said->node.bytes >= sizeof out->node || said->address.bytes >= sizeof out->address)
         return false;
-    memcpy(out->cluster_id, said.cluster_id, sizeof out->cluster_id);
-    memcpy(out->node, said.node.text, said.node.bytes);
-    memcpy(out->address, said.address.text, said.address.bytes);
-    out->incarnation = said.incarnation;
-    out->role = said.role;
-    out->voter_id = said.voter_id;
-    out->term = said.term;
-    out->leader_id = said.leader_id;
-    out->applied = said.applied;
+    memcpy(out->cluster_id, said->cluster_id, sizeof out->cluster_id);
+    memcpy(out->node, said->node.text, said->node.bytes);
+    memcpy(out->address, said->address.text, said->address.bytes);
+    out->incarnation = said->incarnation;
+    out->role = said->role;
+    out->voter_id = said->voter_id;
+    out->term = said->term;
+    out->leader_id = said->leader_id;
+    out->applied = said->applied;
     out->known = true;
-    *out_tells = left > 0; /* earlier versions do not say who votes */
     return true;
 }
 
@@ -137,11 +135,9 @@ void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 {
     LEAT_ASSERT_OWNER(coordinator);
     struct co_state state;
-    struct leat_msg_reader reader;
-    bool tells = false;
+    struct co_state_said said;
     const char *offence = NULL;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    if (!state_read(&reader, &state, &tells))
+    if (!state_decode(frame, &said, &state))
         offence = "a malformed state";
     else if (!state_is_own(coordinator, peer, &state))
         offence = "a state of another node than its hello named";
@@ -151,7 +147,7 @@ void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
         return;
     }
     peer->state = state;
-    if (tells) co_introductions_take(coordinator, peer, &reader);
+    if (said.name_count > 0) co_introductions_take(coordinator, peer, said.name_count, &said.names);
     coordinator->peer_events->on_state(coordinator);
 }
 

@@ -183,21 +183,18 @@ uint64_t co_configuration_index(const struct leat_coordinator *coordinator)
                                                  : raft->configuration_committed_index;
 }
 
-void co_introductions_write(const struct leat_coordinator *coordinator,
-                            struct leat_msg_writer *writer)
+uint32_t co_introductions(const struct leat_coordinator *coordinator,
+                          struct leat_machine_voter out_voters[LEAT_VOTERS_MAX])
 {
     LEAT_ASSERT_OWNER(coordinator);
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
-    struct leat_machine_voter voters[LEAT_VOTERS_MAX];
     uint32_t count = 0;
     for (unsigned i = 0; coordinator->votes && i < configuration->n && count < LEAT_VOTERS_MAX;
          i++) {
-        co_voter_read(configuration->servers[i].address, &voters[count]);
-        count += configuration->servers[i].role == RAFT_VOTER && voters[count].name[0] != 0;
+        co_voter_read(configuration->servers[i].address, &out_voters[count]);
+        count += configuration->servers[i].role == RAFT_VOTER && out_voters[count].name[0] != 0;
     }
-    leat_msg_write_array(writer, count);
-    for (uint32_t i = 0; i < count; i++)
-        leat_msg_write_string(writer, voters[i].name, strlen(voters[i].name));
+    return count;
 }
 
 /* SUBTLE: what one voter has in its configuration counts for another, whose configuration is older.
@@ -207,15 +204,14 @@ void co_introductions_write(const struct leat_coordinator *coordinator,
  * So the word of n1, which n2 knows by itself, is taken; not that of whoever was introduced. Voters keep their names:
  * what was said once stays right. */
 void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
-                           struct leat_msg_reader *reader)
+                           uint32_t count, struct leat_msg_reader *names)
 {
     LEAT_ASSERT_OWNER(coordinator);
     if (!co_same_cluster(coordinator, peer) || !votes_by_itself(coordinator, peer)) return;
-    uint32_t count = leat_msg_read_array(reader);
     for (uint32_t i = 0; i < count && i < LEAT_VOTERS_MAX; i++) {
-        struct leat_msg_string said = leat_msg_read_string(reader);
+        struct leat_msg_string said = leat_msg_read_string(names);
         char name[LEAT_NODE_NAME_BYTES_MAX + 1] = "";
-        if (reader->failed || said.bytes == 0 || said.bytes >= sizeof name) return;
+        if (names->failed || said.bytes == 0 || said.bytes >= sizeof name) return;
         memcpy(name, said.text, said.bytes);
         if (was_introduced(coordinator, name)) continue;
         memcpy(coordinator->introduced[coordinator->introduced_next], name, sizeof name);

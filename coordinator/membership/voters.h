@@ -32,11 +32,12 @@ void co_voters_applied(struct leat_coordinator *coordinator,
                        const struct raft_configuration *configuration);
 /** Of the entry with the configuration that this voter goes by; 0: none. */
 uint64_t co_configuration_index(const struct leat_coordinator *coordinator);
-/** The names of this voter's configuration, for STATE; and taken from the STATE of a peer, if that is a voter. */
-void co_introductions_write(const struct leat_coordinator *coordinator,
-                            struct leat_msg_writer *writer);
+/** The voters with a name in this voter's configuration, for STATE; returns how many. */
+uint32_t co_introductions(const struct leat_coordinator *coordinator,
+                          struct leat_machine_voter out_voters[LEAT_VOTERS_MAX]);
+/** So many names are taken from the STATE of a peer, if that is a voter. */
 void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
-                           struct leat_msg_reader *reader);
+                           uint32_t count, struct leat_msg_reader *names);
 /** Is the server's address or name to be put right, and how? Leader only. */
 bool co_voter_correct(const struct leat_coordinator *coordinator, const struct raft_server *server,
                       char out[CO_VOTER_BYTES_MAX + 1]);

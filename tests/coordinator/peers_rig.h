@@ -128,7 +128,12 @@ static inline void say_state(const void *control, uint32_t bytes)
     for (unsigned i = 0; i < 6; i++)
         trace(" %u", (unsigned)leat_msg_read_u64(&reader));
     struct leat_msg_string address = leat_msg_read_string(&reader);
-    trace(" %.*s %u]", (int)address.bytes, address.text, (unsigned)leat_msg_read_u64(&reader));
+    trace(" %.*s", (int)address.bytes, address.text);
+    for (uint32_t left = leat_msg_read_array(&reader); left > 0; left--) {
+        struct leat_msg_string name = leat_msg_read_string(&reader);
+        trace(" %.*s", (int)name.bytes, name.text);
+    }
+    trace("]");
     assert_true(leat_msg_read_done(&reader));
 }
 leat_err leat_link_tell(struct leat_link *link, uint16_t kind, const void *control, uint32_t bytes)
@@ -240,10 +245,13 @@ const char *co_own_name(const struct leat_coordinator *asked)
     assert_ptr_equal(asked, coordinator);
     return "own";
 }
-void co_introductions_write(const struct leat_coordinator *asked, struct leat_msg_writer *writer)
+uint32_t co_introductions(const struct leat_coordinator *asked,
+                          struct leat_machine_voter out_voters[LEAT_VOTERS_MAX])
 {
     assert_ptr_equal(asked, coordinator);
-    leat_msg_write_u64(writer, 77);
+    snprintf(out_voters[0].name, sizeof out_voters[0].name, "v1");
+    snprintf(out_voters[1].name, sizeof out_voters[1].name, "v2");
+    return 2;
 }
 
 /* ---- who takes what comes ---- */
@@ -301,10 +309,11 @@ IS_TOLD(co_form_advance, "forming goes on")
 IS_TOLD(co_requests_again, "requests again")
 
 void co_introductions_take(struct leat_coordinator *asked, const struct co_peer *peer,
-                           struct leat_msg_reader *reader)
+                           uint32_t count, struct leat_msg_reader *names)
 {
     took("introduced", asked, peer, NULL, NULL);
-    assert_int_equal(leat_msg_read_u64(reader), 88);
+    assert_int_equal(count, 1);
+    assert_int_equal(leat_msg_read_string(names).bytes, 2);
 }
 void co_complain(struct leat_coordinator *asked, const struct co_peer *peer, const char *what)
 {
@@ -467,7 +476,7 @@ static inline int handled(void **state)
 }
 #define HANDLED_TEST(name) cmocka_unit_test_setup_teardown(name, handled, finish)
 
-#define STATE_OF_SELF "10 [c0c1 own 10 3 1 5 3 42 own:1 77]\n"
+#define STATE_OF_SELF "10 [c0c1 own 10 3 1 5 3 42 own:1 v1 v2]\n"
 #define TOLD_ALL                                                                                   \
     "tell 0 " STATE_OF_SELF "tell 1 " STATE_OF_SELF "tell 2 " STATE_OF_SELF "tell "                \
     "3 " STATE_OF_SELF

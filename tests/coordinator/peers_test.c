@@ -134,10 +134,10 @@ static void the_identity_is_said_again(void **state)
 {
     (void)state;
     co_identity_update(coordinator);
-    TRACE_IS(IDENTITY "tell 0 10 [00c1 own 10 3 1 5 3 42 own:1 77]\n"
-                      "tell 1 10 [00c1 own 10 3 1 5 3 42 own:1 77]\n"
-                      "tell 2 10 [00c1 own 10 3 1 5 3 42 own:1 77]\n"
-                      "tell 3 10 [00c1 own 10 3 1 5 3 42 own:1 77]\n");
+    TRACE_IS(IDENTITY "tell 0 10 [00c1 own 10 3 1 5 3 42 own:1 v1 v2]\n"
+                      "tell 1 10 [00c1 own 10 3 1 5 3 42 own:1 v1 v2]\n"
+                      "tell 2 10 [00c1 own 10 3 1 5 3 42 own:1 v1 v2]\n"
+                      "tell 3 10 [00c1 own 10 3 1 5 3 42 own:1 v1 v2]\n");
     memset(coordinator->cluster_id, 0, 16);
     all_links.identity.cluster_id[15] = 0xc3; /* the operator's word stays */
     coordinator->incarnation = 11;
@@ -199,13 +199,13 @@ static void the_state_is_told_when_it_changes(void **state)
     tell_rc = LEAT_E_AGAIN;
     raft_is = RAFT_CANDIDATE;
     co_state_tell(coordinator, false);
-    TRACE_IS("tell 2 10 [c0c1 own 10 4 1 5 3 42 own:1 77]\n");
+    TRACE_IS("tell 2 10 [c0c1 own 10 4 1 5 3 42 own:1 v1 v2]\n");
     raft_term_now = 6;
     co_state_tell(coordinator, false);
-    TRACE_IS("tell 2 10 [c0c1 own 10 4 1 6 3 42 own:1 77]\n");
+    TRACE_IS("tell 2 10 [c0c1 own 10 4 1 6 3 42 own:1 v1 v2]\n");
     configuration = 10;
     co_state_tell(coordinator, false);
-    TRACE_IS("tell 2 10 [c0c1 own 10 4 1 6 3 42 own:1 77]\n");
+    TRACE_IS("tell 2 10 [c0c1 own 10 4 1 6 3 42 own:1 v1 v2]\n");
     raft_leads = 0; /* nothing of this is told by itself */
     coordinator->applied = 43;
     co_state_tell(coordinator, false);
@@ -214,7 +214,7 @@ static void the_state_is_told_when_it_changes(void **state)
     raft_leads = 3;
     coordinator->forming = LEAT_VOTER_LEARNER;
     co_state_tell(coordinator, false);
-    TRACE_IS("tell 2 10 [c0c1 own 10 0 1 0 0 43 own:1 77]\n");
+    TRACE_IS("tell 2 10 [c0c1 own 10 0 1 0 0 43 own:1 v1 v2]\n");
     assert_int_equal(coordinator->state_told_term, 0);
     coordinator->links = NULL;
     co_state_tell(coordinator, true);
@@ -229,6 +229,7 @@ struct said {
     size_t id_bytes, node_bytes, address_bytes;
     char node[LEAT_NODE_NAME_BYTES_MAX + 2];
     uint64_t incarnation, role;
+    bool no_list;
 };
 static struct said plain(unsigned i)
 {
@@ -257,7 +258,8 @@ static void says(unsigned from, const struct said *said)
     for (unsigned i = 0; i < 4; i++)
         leat_msg_write_u64(&writer, 60 + i);
     leat_msg_write_string(&writer, address, said->address_bytes);
-    if (said->fields > 9) leat_msg_write_u64(&writer, 88);
+    if (said->fields > 9 && !said->no_list) leat_msg_write_array(&writer, 1);
+    if (said->fields > 9) leat_msg_write_string(&writer, "v1", 2);
     assert_false(writer.overflow);
     comes(from, CO_KIND_STATE, writer.used);
 }
@@ -302,7 +304,7 @@ static void a_malformed_state_cuts_the_link(void **state)
 {
     (void)state;
     struct said said;
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 7; i++) {
         said = plain(1);
         memset(said.node + 2, 'w', sizeof said.node - 2);
         if (i == 0) said.id_bytes = 15;
@@ -311,6 +313,7 @@ static void a_malformed_state_cuts_the_link(void **state)
         if (i == 3) said.address_bytes = LEAT_ADDRESS_BYTES_MAX + 1;
         if (i == 4) said.fields = 8;
         if (i == 5) said.role = 1ull << 32;
+        if (i == 6) said.no_list = true;
         says(1, &said);
         TRACE_IS(MALFORMED);
         assert_int_equal(peer(1)->state.incarnation, 21);
