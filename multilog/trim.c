@@ -206,7 +206,8 @@ void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, stru
 static bool front_skip(struct leat_log *log)
 {
     bool unknown = log_front_is_unknown(log);
-    if (log_older_come(log) || !(unknown || log_front_is_missing(log))) return false;
+    if (log_older_come(log) && !LEAT_BUG(UNNAMED_GIVEN_UP)) return false;
+    if (!unknown && !log_front_is_missing(log)) return false;
     if (unknown || log_trim_is_pending(log)) return true;
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
     log->trim_segment = held->id.v;

@@ -319,12 +319,12 @@ bool check_stream_trims(const struct check *check, uint32_t stream)
     return false;
 }
 
-/* Is every offset before `to` that was not read allowed to be missing? */
+/* Is every offset from `from` up to `to` that was not read allowed to be missing? */
 static bool gap_allowed(const struct check *check, struct leat_log_ref ref,
-                        const struct log_model *log, uint64_t to)
+                        const struct log_model *log, uint64_t from, uint64_t to)
 {
     return check->streams[ref.stream].trims || log->excused || (log->giving_up && log->at_risk) ||
-           model_may_be_trimmed(log, to - 1);
+           model_may_be_trimmed(log, to - 1) || model_is_given_up(log, from, to);
 }
 
 static void position_check(struct check *check, struct check_reader *reader,
@@ -336,7 +336,7 @@ static void position_check(struct check *check, struct check_reader *reader,
     if (*started && offset < *next)
         model_violation(check, "A7 nonmonotonic-poll: stream %u/%u/%u offset %llu after %llu",
                         ref.stream, ref.streamlet, ref.log, at, expected - 1);
-    if (*started && offset > *next && !gap_allowed(check, ref, log, offset))
+    if (*started && offset > *next && !gap_allowed(check, ref, log, *next, offset))
         model_violation(check, "A6 poll-skip: stream %u/%u/%u from %llu to %llu", ref.stream,
                         ref.streamlet, ref.log, expected, at);
     if (!*started && reader->in_group) {
@@ -346,13 +346,14 @@ static void position_check(struct check *check, struct check_reader *reader,
                 check,
                 "A7 nonmonotonic-poll: group %u of %u/%u/%u begins at %llu, committed is %llu",
                 reader->group, ref.stream, ref.streamlet, ref.log, at, (unsigned long long)floor);
-        if (offset > log->high[reader->group] && !gap_allowed(check, ref, log, offset))
+        if (offset > log->high[reader->group] &&
+            !gap_allowed(check, ref, log, log->high[reader->group], offset))
             model_violation(check,
                             "A6 poll-skip: group %u of %u/%u/%u begins at %llu, read to %llu",
                             reader->group, ref.stream, ref.streamlet, ref.log, at,
                             (unsigned long long)log->high[reader->group]);
     }
-    if (!*started && !reader->in_group && offset != 0 && !gap_allowed(check, ref, log, offset))
+    if (!*started && !reader->in_group && offset != 0 && !gap_allowed(check, ref, log, 0, offset))
         model_violation(check, "A6 poll-skip: stream %u/%u/%u begins at %llu", ref.stream,
                         ref.streamlet, ref.log, at);
     *started = true;
@@ -398,7 +399,7 @@ void check_addressed(struct check *check, struct leat_log_ref ref, uint64_t firs
 {
     struct log_model *log = log_of(check, ref);
     if (rc == LEAT_OK && found == first) return;
-    if (log->at_risk || gap_allowed(check, ref, log, offset + 1)) return;
+    if (log->at_risk || gap_allowed(check, ref, log, offset, offset + 1)) return;
     /* Of the batch only the front may have been given up. */
     if (rc == LEAT_OK && found > first && found <= offset && model_may_be_trimmed(log, found - 1))
         return;
@@ -487,6 +488,19 @@ void check_waiting(struct check *check, struct leat_log_ref ref, const char *why
                         ref.stream, ref.streamlet, ref.log, why);
     log->excused = true;
     log->waits++;
+}
+
+bool model_is_given_up(const struct log_model *log, uint64_t from, uint64_t to)
+{
+    return from >= log->given_from && to <= log->given_to;
+}
+
+void check_given_up(struct check *check, struct leat_log_ref ref, uint64_t from, uint64_t to)
+{
+    struct log_model *log = log_of(check, ref);
+    LEAT_ASSERT(log->given_to == 0 && from < to);
+    log->given_from = from;
+    log->given_to = to;
 }
 
 void check_giving_up(struct check *check, struct leat_log_ref ref, bool asked)

@@ -115,6 +115,9 @@ void check_jumped(struct check *check, struct leat_log_ref log, uint64_t end_at_
 /** An operator has asked for a log's loss to be accepted, or has been answered. In between it may have been:
  * a reader can be told of the jump before the operator is. */
 void check_giving_up(struct check *check, struct leat_log_ref log, bool asked);
+/** An operator gives up the records at offsets [from, to), which the owner named: these may be missing from now on, and
+ * no others. Once for each log. */
+void check_given_up(struct check *check, struct leat_log_ref log, uint64_t from, uint64_t to);
 /** One past the highest offset known when the power was last cut. Taken when the operator asks: the
  * answer may come after a later cut. */
 uint64_t check_end_at_cut(struct check *check, struct leat_log_ref log);

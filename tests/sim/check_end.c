@@ -86,6 +86,7 @@ static uint64_t first_missing(const struct log_model *log, const struct stream_m
     }
     for (uint64_t i = first; i < log->count; i++) {
         const struct slot *slot = model_slot(log, i);
+        if (model_is_given_up(log, i, i + 1)) continue;
         if (!slot->audited && ((slot->known && (slot->acked || slot->seen)) || i < last)) return i;
     }
     return log->count;

@@ -36,6 +36,8 @@ struct log_model {
     bool giving_up; /* an operator was asked to, and has no answer yet: it may have happened */
     uint64_t committed[CHECK_GROUPS_MAX], high[CHECK_GROUPS_MAX];
     uint32_t generation[CHECK_GROUPS_MAX], member[CHECK_GROUPS_MAX]; /* who read it last */
+    /* An operator gave up the records at these offsets, and no others; to == 0: none. */
+    uint64_t given_from, given_to;
 };
 
 struct record {
@@ -73,6 +75,8 @@ void model_violation(struct check *check, const char *format, ...) LEAT_PRINTF(2
 const struct slot *model_slot(const struct log_model *log, uint64_t offset);
 /** A trim that was asked for may have taken it. */
 bool model_may_be_trimmed(const struct log_model *log, uint64_t offset);
+/** An operator gave up all records from one offset up to the other. */
+bool model_is_given_up(const struct log_model *log, uint64_t from, uint64_t to);
 /** Where the log begins at the latest, if trims say so: between from and found. */
 uint64_t model_trimmed_at_most(const struct log_model *log, uint64_t from, uint64_t found);
 

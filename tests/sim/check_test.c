@@ -582,6 +582,36 @@ static void reader_that_went_back_sees_that_record_next(void **state)
     }
 }
 
+/* Goal: what an operator gave up may be missing, and nothing else: before it, after it, or as if all before it went. */
+static void record_that_was_not_given_up_is_missed(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t before, after; /* seen: up to the one, and from the other on */
+        const char *reader, *verifier;
+    } cases[] = {{3, 6, NULL, NULL},
+                 {4, 5, NULL, NULL},
+                 {2, 6, "A6 poll-skip", "A1 lost-write"},
+                 {3, 7, "A6 poll-skip", "A1 lost-write"},
+                 {0, 6, "A6 poll-skip", "A1 lost-write"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct check *check = history();
+        ack(check, disk_log, 0, 10);
+        check_given_up(check, disk_log, 3, 6);
+        see(check, &reader, disk_log, 0, cases[i].before);
+        see(check, &reader, disk_log, cases[i].after, 10);
+        expect(check, cases[i].reader);
+        check = history();
+        ack(check, disk_log, 0, 10);
+        check_given_up(check, disk_log, 3, 6);
+        see(check, &verifier, disk_log, 0, cases[i].before);
+        see(check, &verifier, disk_log, cases[i].after, 10);
+        verdict[0] = '\0';
+        check_final(check, 0);
+        expect(check, cases[i].verifier);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -626,6 +656,7 @@ int main(void)
         cmocka_unit_test(place_that_leads_elsewhere_is_poll_skip),
         cmocka_unit_test(place_of_what_was_given_up_may_be_none),
         cmocka_unit_test(reader_that_went_back_sees_that_record_next),
+        cmocka_unit_test(record_that_was_not_given_up_is_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

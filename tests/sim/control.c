@@ -26,6 +26,7 @@ struct control {
     uint64_t trimmed_to[CHECK_STREAMLETS_MAX]
                        [CHECK_LOGS_MAX]; /* of the stream, when it was asked */
     struct leat_log_ref log;             /* that is being recovered */
+    bool for_trap;                       /* as a trap wants it: it excuses nothing */
     uint64_t end_at_cut;                 /* of it */
     uint64_t refused_us;                 /* since when a stream is refused; 0: it is not */
 };
@@ -95,6 +96,23 @@ static void describe_streamlet(struct control *control)
     describe_send(control, &log);
 }
 
+static void recover_send(struct control *control)
+{
+    struct leat_msg_writer writer;
+    const char *name = control->client->scenario->streams[control->log.stream].name;
+    leat_msg_writer_init(&writer, control->control, sizeof control->control);
+    leat_msg_write_array(&writer, 4);
+    leat_msg_write_string(&writer, name, strlen(name));
+    leat_msg_write_u64(&writer, control->log.streamlet);
+    leat_msg_write_u64(&writer, control->log.log);
+    leat_msg_write_bool(&writer, true);
+    control->end_at_cut = check_end_at_cut(control->client->scenario->check, control->log);
+    if (!control->for_trap) check_giving_up(control->client->scenario->check, control->log, true);
+    struct leat_log_ref log = control->log;
+    log.stream = control->client->scenario->streams[control->log.stream].id;
+    send(control, LEAT_KIND_LOG_RECOVER, &writer, in_cluster(control) ? &log : NULL);
+}
+
 /* Only a log's owner knows how it is. */
 static void looked_up(struct leat_client_lookup *lookup, leat_err rc,
                       const struct leat_client_stream *stream, const struct leat_error *error)
@@ -104,6 +122,8 @@ static void looked_up(struct leat_client_lookup *lookup, leat_err rc,
     control->refresh = rc != LEAT_OK;
     if (rc != LEAT_OK)
         later(control, 20000);
+    else if (control->for_trap)
+        recover_send(control);
     else
         describe_streamlet(control);
 }
@@ -126,23 +146,6 @@ static void create_send(struct control *control)
     leat_msg_write_string(&writer, stream->name, strlen(stream->name));
     leat_msg_settings_write(&writer, &stream->settings);
     send(control, LEAT_KIND_STREAM_CREATE, &writer, NULL);
-}
-
-static void recover_send(struct control *control)
-{
-    struct leat_msg_writer writer;
-    const char *name = control->client->scenario->streams[control->log.stream].name;
-    leat_msg_writer_init(&writer, control->control, sizeof control->control);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_string(&writer, name, strlen(name));
-    leat_msg_write_u64(&writer, control->log.streamlet);
-    leat_msg_write_u64(&writer, control->log.log);
-    leat_msg_write_bool(&writer, true);
-    control->end_at_cut = check_end_at_cut(control->client->scenario->check, control->log);
-    check_giving_up(control->client->scenario->check, control->log, true);
-    struct leat_log_ref log = control->log;
-    log.stream = control->client->scenario->streams[control->log.stream].id;
-    send(control, LEAT_KIND_LOG_RECOVER, &writer, in_cluster(control) ? &log : NULL);
 }
 
 static void all_know(struct sim_world *world, struct sim_event *event)
@@ -261,6 +264,14 @@ static void watch_next(struct control *control)
         move_send(control);
         return;
     }
+    if (scenario->loss_wish.wanted) {
+        control->log = scenario->loss_wish.log;
+        control->stream = control->log.stream;
+        control->streamlet = control->log.streamlet;
+        control->for_trap = true;
+        look_up(control);
+        return;
+    }
     uint32_t streamlets = scenario->streams[control->stream].settings.streamlets;
     if (in_cluster(control) && ++control->streamlet < streamlets) {
         later(control, 100);
@@ -343,6 +354,14 @@ static void recover_done(struct control *control, leat_err rc, const struct leat
 {
     struct scenario *scenario = control->client->scenario;
     sim_trace(scenario->world, "recover: %s %s", leat_err_name(rc), error ? error->text : "");
+    if (control->for_trap) {
+        control->for_trap = scenario->loss_wish.wanted = false;
+        scenario->loss_wish.answered = true;
+        scenario->loss_wish.rc = rc;
+        control->refresh = true;
+        watch_next(control);
+        return;
+    }
     check_giving_up(scenario->check, control->log, false);
     if (rc == LEAT_OK) {
         struct leat_msg_reader reader;

@@ -94,6 +94,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_OLD_OWNER] = "old_owner",
     [SIM_FAULT_TORN_BESIDE] = "torn_beside_whole",
     [SIM_FAULT_FRONT] = "front_unknown",
+    [SIM_FAULT_LOSS_AMID] = "loss_amid_older",
     [SIM_FAULT_UNASKED] = "whole_and_unasked",
     [SIM_FAULT_IMPOSTOR] = "impostor",
     [SIM_FAULT_STRANGER] = "stranger",

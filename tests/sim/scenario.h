@@ -144,6 +144,13 @@ struct sim_wish {
     struct sim_server *to;
 };
 
+/* A log whose loss a trap wants an operator to accept, next: LOG_RECOVER is sent to its owner. */
+struct sim_loss_wish {
+    bool wanted, answered;
+    struct leat_log_ref log; /* stream: the scenario's */
+    leat_err rc;             /* the answer's */
+};
+
 /* What the coordinators hold of a log: which of its marks count. */
 struct sim_stamp {
     uint32_t epoch; /* of the owner */
@@ -163,6 +170,7 @@ enum sim_trap {
     SIM_TRAP_UNASKED, /* who has whole what is damaged can't be asked: traps_unasked.c */
     SIM_TRAP_HANDED,  /* streamlets move while replicas become their logs': traps_handed.c */
     SIM_TRAP_FRONT,   /* retention looks before it is known where a log begins: traps_front.c */
+    SIM_TRAP_LOSS,    /* a loss is accepted while older segments come: traps_loss.c */
     SIM_TRAPS,
 };
 
@@ -199,6 +207,7 @@ struct scenario {
     bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
     struct sim_wish wish;
+    struct sim_loss_wish loss_wish;
     /* When a streamlet was wished elsewhere; 0: never. */
     uint64_t move_us[SIM_STREAMS][CHECK_STREAMLETS_MAX];
     bool hurried; /* the operator looks much more often, so that what is wished is soon done */
@@ -458,6 +467,11 @@ void sim_trap_unasked_start(struct scenario *scenario);
 bool sim_trap_front_choose(struct scenario *scenario);
 /** Of a seed that has it. */
 void sim_trap_front_start(struct scenario *scenario);
+/* ---- traps_loss.c ---- */
+/** Has the seed that? After all other choices, before streams are chosen. */
+bool sim_trap_loss_choose(struct scenario *scenario);
+/** Of a seed that has it. */
+void sim_trap_loss_start(struct scenario *scenario);
 /* ---- traps_torn.c ---- */
 /** A torn copy beside a whole one is waited for, and its owner killed, in a few seeds, now and then, from now on. */
 void sim_trap_torn_start(struct scenario *scenario);

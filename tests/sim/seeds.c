@@ -126,7 +126,8 @@ static bool counts(const struct sim_setting *setting, int fault)
     if (fault == SIM_FAULT_LOGS_WAIT) return false; /* few seeds make logs just then */
     if (fault == SIM_FAULT_OLD_OWNER || fault == SIM_FAULT_OLD_HOME ||
         fault == SIM_FAULT_LATE_DROP || fault == SIM_FAULT_HANDED_ON || fault == SIM_FAULT_FRONT ||
-        fault == SIM_FAULT_UNASKED || fault == SIM_FAULT_AMID_FILL || fault == SIM_FAULT_AMID_LEAVE)
+        fault == SIM_FAULT_LOSS_AMID || fault == SIM_FAULT_UNASKED ||
+        fault == SIM_FAULT_AMID_FILL || fault == SIM_FAULT_AMID_LEAVE)
         return !setting->deletes && setting->nodes == SIM_VOTERS_MAX;
     return setting->hard || fault != SIM_FAULT_RMEM_SLOW;
 }

@@ -129,6 +129,7 @@ enum sim_fault {
     SIM_FAULT_OLD_OWNER, /* a reader by offset asked an owner of before, which others had followed unheard */
     SIM_FAULT_TORN_BESIDE, /* an owner was killed whose backup had a torn copy beside a whole one */
     SIM_FAULT_FRONT,       /* a disk answered no read before its node knew where a log begins */
+    SIM_FAULT_LOSS_AMID, /* no fault: a loss was accepted while older segments came to the log's new owner */
     SIM_FAULT_UNASKED,  /* whoever had whole what is damaged elsewhere could not be asked for it */
     SIM_FAULT_IMPOSTOR, /* a stranger without the key was at a node's door */
     SIM_FAULT_STRANGER, /* no fault: a seed has a hostile client: stranger_seed.c */

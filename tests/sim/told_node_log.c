@@ -94,7 +94,7 @@ static unsigned words_of(const char *line)
 static bool is_unharmed(const struct scenario *scenario)
 {
     bool harmed = scenario->server_count == 1 || scenario->victim || scenario->rows_rot ||
-                  scenario->trap == SIM_TRAP_UNASKED ||
+                  scenario->trap == SIM_TRAP_UNASKED || scenario->trap == SIM_TRAP_LOSS ||
                   scenario->world->faults[SIM_FAULT_IO_ERROR] > 0;
     for (unsigned i = 0; i < scenario->server_count; i++)
         harmed |= scenario->servers[i].powered_us > 0;

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trap (trap.c) for an operator's word about a log whose older segments are on their way to its new owner, in some
+ * cluster seeds in which nothing else goes wrong. A streamlet moves, and what others send to its new owner is slow.
+ * When the new owner serves a log of it, and lacks older segments, an operator sends LOG_RECOVER with "accept loss":
+ *  SEEN: a segment that is there has bytes that a start passed over. The operator has seen them, and all is kept.
+ *  NOTHING: nothing is missing. The operator only sees that the log begins late as yet, and is refused.
+ *  DAMAGED: a segment that is there is damaged, and no node has its bytes. The operator gives up these records.
+ * None of them gives up what is on its way: check_given_up() excuses what the owner named. */
+#include <string.h>
+
+#include "broker/ownership/takeover.h"
+#include "broker/probe.h"
+#include "multilog/internal.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    SEEDS_PER_MILLE = 60,
+    GAP_US_MAX = 100 * 1000,
+    LOOK_US = 200,
+    STEP_US_MAX = 400 * 1000, /* for one step of it */
+    DELAY_US = 15 * 1000,     /* of what others send to the new owner */
+    PASSED_MAX = 4096,
+    OLDER_MIN = 3,      /* so many segments are before the last one of a log that moves */
+    VALUE_BYTES = 1600, /* of records: many segments are closed */
+};
+
+enum word { SEEN, NOTHING, DAMAGED, WORDS };
+
+static struct {
+    struct scenario *scenario;
+    struct sim_rng rng;
+    enum { IDLE, COMES, ASKED } step;
+    enum word word;
+    uint64_t until_us;
+    struct leat_log_ref log; /* stream: the scenario's */
+    struct sim_server *to;
+    bool given_up[SIM_STREAMS][CHECK_STREAMLETS_MAX]
+                 [CHECK_LOGS_MAX]; /* records of it, by DAMAGED */
+} trap;                            /* of the one scenario of a process */
+
+static bool lives(const struct sim_server *server)
+{
+    return server->ready && server->process && server->process->alive && server->node &&
+           server->node->cores;
+}
+
+/* NULL: it is not there, or leaves. */
+static struct leat_log *log_at(const struct sim_server *server)
+{
+    struct leat_partition_seen partition;
+    struct leat_log_ref ref = trap.log;
+    ref.stream = trap.scenario->streams[trap.log.stream].id;
+    bool has = leat_node_partition_at(server->node, ref, &partition);
+    return has && !partition.going && !partition.moves ? partition.log : NULL;
+}
+
+static void delay(uint64_t us)
+{
+    struct scenario *scenario = trap.scenario;
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        if (&scenario->servers[i] != trap.to)
+            sim_net_delay(scenario->world, scenario->servers[i].name, trap.to->name, us);
+}
+
+static void idle(void)
+{
+    delay(0);
+    trap.step = IDLE;
+}
+
+/* Between the damage and the operator's word a reader would be refused. */
+static void nobody_reads(uint64_t until_us)
+{
+    struct scenario *scenario = trap.scenario;
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        struct sim_client *client = scenario->clients[i];
+        if (client->kind != SIM_CLIENT_CONTROL && client->process->paused_until_us < until_us)
+            client->process->paused_until_us = until_us;
+    }
+}
+
+/* ---- the steps ---- */
+
+static void begin(void)
+{
+    struct scenario *scenario = trap.scenario;
+    struct sim_rng *rng = &trap.rng;
+    uint32_t stream = (uint32_t)sim_rng_below(rng, SIM_STREAMS);
+    const struct leat_stream_settings *settings = &scenario->streams[stream].settings;
+    trap.log = (struct leat_log_ref){stream, (uint32_t)sim_rng_below(rng, settings->streamlets),
+                                     (uint32_t)sim_rng_below(rng, settings->logs)};
+    unsigned first = (unsigned)sim_rng_below(rng, scenario->server_count);
+    trap.word = (enum word)sim_rng_below(rng, WORDS);
+    trap.to = NULL;
+    const struct leat_log *log = NULL;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        struct sim_server *server = &scenario->servers[(first + i) % scenario->server_count];
+        if (!lives(server)) return;
+        if (sim_copies_owns(scenario, server, trap.log))
+            log = log_at(server);
+        else
+            trap.to = server;
+    }
+    if (scenario->streams[stream].trims || !log || !trap.to || log->slot_count <= OLDER_MIN) return;
+    scenario->wish =
+        (struct sim_wish){.stream = stream, .streamlet = trap.log.streamlet, .to = trap.to};
+    delay(DELAY_US);
+    trap.step = COMES;
+    trap.until_us = scenario->world->now_us + STEP_US_MAX;
+}
+
+/* The first segment that is there is to be damaged, as far as the log knows. The last one, after it, is whole. */
+static bool damage(struct leat_log *log)
+{
+    struct log_slot *slot = log_slot_at(log, 0);
+    struct leat_segment *seg = slot->seg;
+    bool *given_up = &trap.given_up[trap.log.stream][trap.log.streamlet][trap.log.log];
+    if (log->slot_count < 2 || seg->base_offset == seg->next_offset || *given_up) return false;
+    *given_up = true;
+    check_given_up(trap.scenario->check, trap.log, seg->base_offset, seg->next_offset);
+    leat_segment_damage_found(seg);
+    slot->mend = LOG_MEND_LOST;
+    log->damage_look = true;
+    return true;
+}
+
+static void ask(struct leat_log *log)
+{
+    struct scenario *scenario = trap.scenario;
+    struct leat_segment *seg = log_slot_at(log, 0)->seg;
+    if (trap.word == DAMAGED && !damage(log)) return;
+    if (trap.word == SEEN) {
+        seg->passed_bytes = (uint32_t)sim_rng_between(&trap.rng, 1, PASSED_MAX);
+        log->passed_look = true;
+    }
+    scenario->loss_wish = (struct sim_loss_wish){.wanted = true, .log = trap.log};
+    trap.step = ASKED;
+    sim_trace(scenario->world,
+              "trap: word %u on log %u/%u/%u of %s, which has segments from %llu on",
+              (unsigned)trap.word, trap.log.stream, trap.log.streamlet, trap.log.log, trap.to->name,
+              (unsigned long long)seg->id.v);
+}
+
+static void answered(const struct leat_log *log)
+{
+    struct scenario *scenario = trap.scenario;
+    leat_err rc = scenario->loss_wish.rc;
+    bool amid = log && log_older_come(log);
+    sim_trace(scenario->world, "trap: word %u is answered %s the older segments: %s",
+              (unsigned)trap.word, amid ? "amid" : "after", leat_err_name(rc));
+    if (amid && rc == (trap.word == NOTHING ? LEAT_E_INVALID : LEAT_OK))
+        sim_fault_struck(scenario->world, SIM_FAULT_LOSS_AMID);
+    idle();
+}
+
+static void look(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    struct leat_log *log = lives(trap.to) ? log_at(trap.to) : NULL;
+    bool comes = log && log_older_come(log) && log->state == LEAT_LOG_SERVING && log->slot_count &&
+                 log_slot_at(log, 0)->closed;
+    bool over = scenario->faults_over || world->now_us >= trap.until_us;
+    if (trap.step == ASKED && scenario->loss_wish.answered)
+        answered(log);
+    else if (trap.step == COMES && comes && !over)
+        ask(log);
+    else if (trap.step == COMES && over)
+        idle();
+    if (trap.step == ASKED && trap.word == DAMAGED) nobody_reads(world->now_us + 2 * LOOK_US);
+    if (trap.step != IDLE) sim_world_at(world, world->now_us + LOOK_US, look, scenario);
+}
+
+static void due(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    scenario->hurried = !scenario->faults_over;
+    if (scenario->faults_over) return;
+    if (trap.step == IDLE) {
+        begin();
+        if (trap.step != IDLE) sim_world_at(world, world->now_us + LOOK_US, look, scenario);
+    }
+    sim_world_at(world, world->now_us + sim_rng_between(&trap.rng, 1000, GAP_US_MAX), due,
+                 scenario);
+}
+
+bool sim_trap_loss_choose(struct scenario *scenario)
+{
+    memset(&trap, 0, sizeof trap);
+    trap.scenario = scenario;
+    sim_rng_init(&trap.rng, scenario->world->seed, "trap-loss");
+    if (!sim_rng_chance(&trap.rng, SEEDS_PER_MILLE) || scenario->server_count > SIM_VOTERS_MAX ||
+        scenario->victim)
+        return false;
+    scenario->value_bytes = VALUE_BYTES;
+    scenario->move_per_mille = 0;
+    scenario->with_trims = false;
+    return true;
+}
+
+void sim_trap_loss_start(struct scenario *scenario)
+{
+    sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&trap.rng, GAP_US_MAX),
+                 due, scenario);
+}
