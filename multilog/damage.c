@@ -192,12 +192,33 @@ static void give_up(struct leat_log *log, struct log_slot *slot)
     log_request(log, &log->give_up, LEAT_STORE_GIVE_UP, slot->seg, on_given_up);
 }
 
+/* A segment whose records can't be read, or before which records are missing. NULL: they are missing at the end. */
+static struct log_slot *slot_of(const struct leat_log *log, const struct leat_log_damage *damage)
+{
+    return log_slot_find(log, damage->missing ? damage->end_segment : damage->first_segment);
+}
+
+void log_damage_name(struct leat_log *log)
+{
+    struct leat_log_damage damage;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < log->slot_count; i++) {
+        struct log_slot *slot = log_slot_at(log, i);
+        slot->named = slot->closed && passed_bytes(slot->seg) > 0 ? LOG_NAMED_PASSED : 0;
+    }
+    while (leat_log_damage_find(log, &at, &damage)) {
+        struct log_slot *slot = slot_of(log, &damage);
+        if (slot) slot->named |= damage.missing ? LOG_NAMED_FRONT : LOG_NAMED_RECORDS;
+    }
+}
+
 static bool passed_give_up(struct leat_log *log)
 {
     for (uint32_t i = 0; log->passed_look && i < log->slot_count; i++) {
         struct log_slot *slot = log_slot_at(log, i);
         uint32_t bytes = passed_bytes(slot->seg);
         if (!slot->closed || slot->changing || slot->dropping || bytes == 0) continue;
+        if (!(slot->named & LOG_NAMED_PASSED)) continue;
         log->give_up.given_up = log->give_up.front_given_up = false;
         log->passed_seen = bytes;
         passed_bytes_set(slot->seg, 0);
@@ -212,11 +233,9 @@ bool log_damage_give_up(struct leat_log *log)
     struct leat_log_damage damage;
     uint64_t at = 0;
     while (leat_log_damage_find(log, &at, &damage)) {
-        struct log_slot *slot =
-            log_slot_find(log, damage.missing ? damage.end_segment : damage.first_segment);
+        struct log_slot *slot = slot_of(log, &damage);
         if (!slot || slot->changing || slot->dropping || slot->mend_held) continue;
-        /* What is missing in front went first, where it was named (trim.c). */
-        if (damage.missing && slot == log_slot_at(log, 0)) continue;
+        if (!(slot->named & (damage.missing ? LOG_NAMED_FRONT : LOG_NAMED_RECORDS))) continue;
         /* Of a log that takes no appends for that only the last one was named. */
         bool last = slot == log_slot_at(log, log->slot_count - 1) && !damage.missing;
         if (log->state == LEAT_LOG_DAMAGED && !last) continue;

@@ -93,6 +93,14 @@ enum log_skip {
     LOG_SKIP_FAILED, /* the store has refused it: the rest is left as it is */
 };
 
+/* What of a segment an operator gives up: what leat_log_damage_find() and leat_log_passed_over() named when the loss
+ * was accepted. */
+enum {
+    LOG_NAMED_RECORDS = 1, /* its records, which are damaged */
+    LOG_NAMED_FRONT = 2,   /* those that are missing before it */
+    LOG_NAMED_PASSED = 4,  /* bytes that a start passed over */
+};
+
 /* One started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
@@ -107,6 +115,7 @@ struct log_slot {
         mend_held; /* its bytes are looked for in memory, or written: leat_log_mend_begin() to _end() */
     bool given_up;               /* what can't be read of it; see leat_segment */
     bool front_given_up;         /* what is missing in front of it */
+    unsigned named;              /* LOG_NAMED_ bits */
     uint64_t mend_not_before_us; /* no other node had the bytes: nodes are asked again after that */
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
     /* The node log has it: that its bytes are damaged; that those before it are missing. Whoever reads there
@@ -422,7 +431,9 @@ void log_warm_leave(struct leat_log *log);
 bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
 
 /* damage.c */
-/** Start to give up the next range of records that can't be read. false: there is none. */
+/** What is to be given up from now on: what is known to be missing or damaged now. */
+void log_damage_name(struct leat_log *log);
+/** Start to give up the next range of records that was named. false: there is none. */
 bool log_damage_give_up(struct leat_log *log);
 /** Records are missing before table row i, or were given up there. */
 bool log_gap_has_records(const struct leat_log *log, uint32_t i);

@@ -259,12 +259,11 @@ bool leat_log_rest(struct leat_log *log);
  * leat_log_destroy(). */
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg);
-/** An operator gives up what is missing in front of the first segment held (see
- * leat_log_info.missing_segments): a trim entry says so, and the log begins there; and what is missing or
- * damaged between others: the rows of their segments say so, and readers pass over it. Bytes that were passed over
- * count as seen. on_done once,
- * when that is acked or the log takes no appends any more; whether it is done says leat_log_trouble().
- * One at a time. */
+/** An operator gives up what leat_log_damage_find() and leat_log_passed_over() name now, and nothing else. What is
+ * missing in front of the first segment held (see leat_log_info.missing_segments): a trim entry says so, and the log
+ * begins there. What is missing or damaged between others: the rows of their segments say so, and readers pass over it.
+ * Bytes that were passed over count as seen. on_done once, when that is acked or the log takes no appends any more;
+ * leat_log_trouble() says whether it is done. One at a time. */
 void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
                            void *arg);
 struct leat_log_trim {     /* caller's */

@@ -193,25 +193,26 @@ void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, stru
     LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT(log->skip == LOG_SKIP_NONE);
     log_skip_enter(log, LOG_SKIP_FRONT);
+    log_damage_name(log);
     log->on_skipped = on_done;
     log->on_skipped_arg = arg;
     log_mark_dirty(log);
 }
 
-/* SUBTLE: what goes is what leat_log_damage_find() names, and an operator was told.
+/* SUBTLE: what goes was named (log_damage_name()), and an operator was told.
  *  1. A log came to a new owner with its last segment. Its older ones are on their way, and missing here.
  *  2. An operator says that bytes which a start has passed over were seen: "all of it is kept".
  *  3. Were what is missing in front given up, all older segments would go, on every node.
- * Also where they turn out to be on no node that is up while other places are given up. true: it is on its way. */
+ * The same holds for what turns out to be lost while the store notes another place, and for a log that has not read yet
+ * where it begins. true: what is missing in front is being given up. */
 static bool front_skip(struct leat_log *log)
 {
-    bool unknown = log_front_is_unknown(log);
-    if (log_older_come(log) && !LEAT_BUG(UNNAMED_GIVEN_UP)) return false;
-    if (!unknown && !log_front_is_missing(log)) return false;
-    if (unknown || log_trim_is_pending(log)) return true;
-    const struct leat_segment *held = log_slot_at(log, 0)->seg;
-    log->trim_segment = held->id.v;
-    log->trim_offset = held->base_offset;
+    if (!log_front_is_missing(log)) return false;
+    const struct log_slot *first = log_slot_at(log, 0);
+    if (!(first->named & LOG_NAMED_FRONT) && !LEAT_BUG(UNNAMED_GIVEN_UP)) return false;
+    if (log_trim_is_pending(log)) return true;
+    log->trim_segment = first->seg->id.v;
+    log->trim_offset = first->seg->base_offset;
     log_mark_dirty(log);
     return true;
 }

@@ -46,6 +46,7 @@ static void given_up(void)
 {
     it->dirty = false;
     it->passed_look = true, it->skip = LOG_SKIP_GOES;
+    log_damage_name(it);
     bool some = log_damage_give_up(it);
     trace("-> %s%s seen %u, reads %u of them", some ? "one" : "none",
           it->skip == LOG_SKIP_ASKED ? ", asked" : "", it->passed_seen, it->reads_in_flight);
@@ -201,7 +202,7 @@ static void giving_up_that_fails_leaves_all_as_it_was(void **state)
 
 static void failed_look(void)
 {
-    it->skip = LOG_SKIP_GOES;
+    it->skip = LOG_SKIP_GOES, log_damage_name(it);
     log_damage_give_up(it) ? (void)0 : trace("none ");
     it->passed_look = false;
     fake->fail_request_at = fake->requests + 1;

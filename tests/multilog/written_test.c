@@ -411,6 +411,7 @@ static void on_skipped(void *arg, struct leat_log *log_of_it)
 
 static void step_skip(void)
 {
+    log_damage_name(it); /* as if the loss were accepted now */
     log_step_skip(it);
     trace("%s%s", it->skip != LOG_SKIP_NONE ? "waits " : "over ",
           it->skip == LOG_SKIP_ASKED ? "gives up " : "");
@@ -464,7 +465,7 @@ static void what_is_lost_is_skipped_step_by_step(void **state)
          it->ending = LOG_STOPPING);
     TRACE_IS("(void)0: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "it->skip = LOG_SKIP_NONE: over -> s0/0 at 0/0 told 0 pauses 0 0\n"
-             "it->restored = LOG_FRONT_UNKNOWN: waits -> s0/0 at 0/0 told 0 pauses 0 0\n"
+             "it->restored = LOG_FRONT_UNKNOWN: skipped over -> s0/0 at 0/0 told 0 pauses 0 0\n"
              "it->restored = LOG_FRONT_UNKNOWN, it->state = LEAT_LOG_STOPPED: skipped over -> s0/0 "
              "at 0/0 told "
              "0 pauses 0 0\n"
