@@ -78,6 +78,9 @@ enum {
     LEAT_LOGS_MAX = 256, /* Q of one streamlet */
     LEAT_CORES_MAX = 64,
     LEAT_COPIES_MAX = 8, /* of a segment, the owner's included */
+    /* After an accepted loss a log continues at a multiple of 2^40, and records before that would fill 64 TiB: so two
+     * offsets with different upper bits have an offset gap between them. */
+    LEAT_GAP_BITS = 40,
 };
 
 static inline bool leat_log_ref_equal(struct leat_log_ref a, struct leat_log_ref b)

@@ -8,16 +8,16 @@
 #include "base/node_log.h"
 #include "multilog/internal.h"
 
-enum { JUMP_BITS = 40, PLACES_TOLD = 2 };
+enum { PLACES_TOLD = 2 };
 
 /* Nobody misses what lies in front of this segment: an operator gave it up. Where its start entry has not been read
- * yet the offset tells: a jump leads to a multiple of 2^40, and records in front of one would fill 64 TiB. */
+ * yet the offset tells (LEAT_GAP_BITS). */
 static bool gap_is_given_up(const struct leat_log *log, const struct log_slot *after)
 {
     if (!after) return log->jumped;
     uint64_t base = after->seg->base_offset;
     return after->front_given_up || after->joint == LOG_JOINT_JUMPED ||
-           (after->joint == LOG_JOINT_UNKNOWN && base && base << (64 - JUMP_BITS) == 0);
+           (after->joint == LOG_JOINT_UNKNOWN && base && base << (64 - LEAT_GAP_BITS) == 0);
 }
 
 /* Where what is held begins at table row i, and ends: of the row count the end of all that is acked. false: no

@@ -13,9 +13,6 @@
 #include "broker/node/bringup.h"
 #include "coordinator/metadata/tail.h"
 
-/* An operator who accepts a loss has them jump to a multiple of it: docs/recovery.md */
-static const uint64_t OFFSETS_OF_A_JUMP = UINT64_C(1) << 40;
-
 /* ---- marks ---- */
 
 static bool same_log(const struct leat_found *a, const struct leat_found *b)
@@ -261,7 +258,7 @@ static bool is_on_others(const struct leat_node *node, const struct leat_found *
         next++;
     bool there = next < end && same_log(next, found);
     uint64_t behind = there ? next->seg->base_offset : tail->next_offset;
-    return behind / OFFSETS_OF_A_JUMP == found->scan.next_offset / OFFSETS_OF_A_JUMP;
+    return behind >> LEAT_GAP_BITS == found->scan.next_offset >> LEAT_GAP_BITS;
 }
 
 /* Of two of one segment the whole one. */

@@ -224,7 +224,6 @@ static bool loss_is_known(const struct leat_machine *machine, const struct leat_
  * have forgotten an earlier jump, with all that was written after it. */
 static bool loss_jump(const struct leat_machine_log *log, uint64_t *next_offset)
 {
-    enum { BAND_BITS = 40 };
     uint64_t known = *next_offset > log->jumped_to ? *next_offset : log->jumped_to;
     if (!log->record.opened && log->record.tail.next_offset > known)
         known = log->record.tail.next_offset;
@@ -232,7 +231,7 @@ static bool loss_jump(const struct leat_machine_log *log, uint64_t *next_offset)
     if (LEAT_BUG(OFFSETS_AGAIN))
         *next_offset = known;
     else
-        *next_offset = ((known >> BAND_BITS) + 1) << BAND_BITS;
+        *next_offset = ((known >> LEAT_GAP_BITS) + 1) << LEAT_GAP_BITS;
     return true;
 }
 
