@@ -19,11 +19,7 @@ static leat_err slots_grow(struct leat_backup *backup)
         leat_mem_realloc(LEAT_MEM_ROWS, backup->generations, count, sizeof *backup->generations);
     if (!generations) return LEAT_E_NO_MEMORY;
     backup->generations = generations;
-    for (uint32_t i = backup->slot_count; i < count; i++) {
-        backup->slots[i] = NULL;
-        backup->generations[i] = 0;
-    }
-    backup->slot_count = count;
+    backup->slot_count = count; /* what is new in both is 0 */
     return LEAT_OK;
 }
 
