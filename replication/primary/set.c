@@ -226,6 +226,7 @@ static void undo(struct rep_set *set, leat_err rc)
     rep_mark_dirty(set->log);
 }
 
+/* A log that reserves is looked at again each REP_TICK_US (rep_log_step()). */
 static void reserve_step(struct rep_set *set)
 {
     struct leat_primary_log *log = set->log;
@@ -245,15 +246,9 @@ static void reserve_step(struct rep_set *set)
     bool taken_over = !log->opened && set->id.v > 0;
     uint64_t last_copy_us = taken_over ? REP_LAST_COPY_US : primary->options.open_wait_us;
     bool patient = !late && (!enough || now_us < set->since_us + last_copy_us);
-    if (any_opening(set) && patient) {
-        rep_arm(log->primary, REP_TICK_US);
-        return;
-    }
+    if (any_opening(set) && patient) return;
     bool full = set->copy_count == rep_wanted(log);
-    if (!full && patient && (!enough || rep_place_may_come(primary))) {
-        rep_arm(log->primary, REP_TICK_US);
-        return;
-    }
+    if (!full && patient && (!enough || rep_place_may_come(primary))) return;
     if (!enough) {
         undo(set, LEAT_E_TOO_FEW_COPIES);
         return;
