@@ -231,6 +231,26 @@ static void end_of_a_start_is_of_who_starts(void **state)
     }
 }
 
+/* ---- loss that an operator accepts ---- */
+
+/* Of one log: what is checked of the first row is not checked of others. */
+static void loss_is_of_one_log(void **state)
+{
+    (void)state;
+    const struct leat_assign_entry loss = {.reason = LEAT_ASSIGN_LOSS, .incarnation = A};
+    struct leat_assign_row rows[] = {row_of(S, 0, 0), row_of(S, 0, 1)};
+    for (unsigned i = 0; i < 2; i++) {
+        rows[i].owner = A;
+        rows[i].decision = LEAT_RECOVER_LEFT;
+    }
+    expect_refused(&loss, rows, 2, LEAT_E_CORRUPT);
+    rows[0].rows = rows[1].rows = 1;
+    expect_refused(&loss, rows, 2, LEAT_E_CORRUPT);
+    assert_int_equal(assign(&loss, rows, 1), LEAT_OK);
+    assert_true(m->streams[0].logs[0].record.tail.jumped);
+    assert_false(m->streams[0].logs[1].record.tail.jumped);
+}
+
 /* ---- recovery ---- */
 
 static const struct leat_assign_entry recovery = {.reason = LEAT_ASSIGN_RECOVERY, .attempt = 9};
@@ -309,6 +329,7 @@ int main(void)
         ROWS_TEST(entry_is_as_long_as_it_says),
         ROWS_TEST(every_row_is_in_the_name_of_who_asks),
         ROWS_TEST(end_of_a_start_is_of_who_starts),
+        ROWS_TEST(loss_is_of_one_log),
         ROWS_TEST(recovery_takes_no_streamlet_past_the_end_of_its_stream),
         ROWS_TEST(recovery_keeps_what_was_heard_of_logs_as_they_were_seen),
         ROWS_TEST(recover_gives_nothing_up),

@@ -51,6 +51,7 @@ struct fake {
     unsigned fail_kinds; /* bit per enum leat_store_req_kind that may fail */
     uint64_t reads_done;
     bool fail_reads, flip_reads;
+    uint64_t files_end; /* all of them end there, whatever was written; 0: nowhere */
     uint64_t drops;
     uint64_t starts_alone; /* start entries committed without the data behind them */
     uint64_t data_hidden;  /* turns that ended with data behind one that no scan may find yet */
@@ -305,8 +306,10 @@ static inline void fake_io_done(struct fake *fake, struct leat_disk_io *io)
     const uint8_t *file = (const uint8_t *)(void *)io->file;
     fake->reads_done++;
     io->rc = fake->fail_reads ? LEAT_E_DISK : LEAT_OK;
-    memcpy(io->buffer, file + io->offset, io->bytes);
-    io->done_bytes = io->bytes;
+    uint64_t end = fake->files_end ? fake->files_end : io->offset + io->bytes;
+    uint64_t left = io->offset < end ? end - io->offset : 0;
+    io->done_bytes = left < io->bytes ? (size_t)left : io->bytes;
+    memcpy(io->buffer, file + io->offset, io->done_bytes);
     if (fake->flip_reads)
         ((uint8_t *)io->buffer)[leat_xoshiro_below(&fake->random, io->bytes)] ^= 4;
     io->on_done(io);
