@@ -297,7 +297,6 @@ static void append_await(struct leat_append_request *request, struct leat_partit
     if (rc != LEAT_E_SEQUENCE_GAP && rc != LEAT_E_UNKNOWN_PRODUCER && rc != LEAT_E_PRODUCER_FENCED)
         return;
     part->append.on_acked = append_on_confirmed;
-    part->append.owner = part;
     if (leat_log_await_acked(partition->log, &part->append)) request->waiting++;
 }
 
