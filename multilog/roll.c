@@ -314,7 +314,7 @@ static void roll(struct leat_log *log)
     }
     struct leat_extent previous = log->previous;
     /* Requests to begin later, and to leave, say nothing about how fast the log grows. */
-    bool paced = log->room_wanted || (!log->roll_wanted && !log->leave_wanted);
+    bool paced = log->room_wanted;
     log->roll_wanted = log->leave_wanted = false;
     log_begin_take(log);
     if (log->head.seg) {
