@@ -397,7 +397,7 @@ static void warm_read(struct leat_log *log, struct log_slot *last, uint32_t coun
 /* Also of a log that waits or is damaged: it is read. */
 static bool front_can_start(const struct leat_log *log)
 {
-    if (!log_front_is_unknown(log) || log->warming || log->ending != LOG_LIVES) return false;
+    if (log->warming || log->ending != LOG_LIVES) return false;
     if (log_now(log) < log->reserve_not_before_us) return false;
     return !log_slot_at(log, log->slot_count - 1)->changing;
 }
