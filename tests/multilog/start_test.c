@@ -175,6 +175,7 @@ static const struct says begins[] = {
     {.what = "at its first segment and before its records", .first_segment = 6, .first_offset = 55},
     {.what = "at its end", .first_segment = 9, .first_offset = 90},
     {.what = "past its end", .first_segment = 10, .first_offset = 91},
+    {.what = "what is missing has no record", .first_segment = 5, .first_offset = 60},
 };
 
 static const struct says nonsense[] = {
@@ -278,6 +279,9 @@ static void log_begins_where_its_last_segment_says(void **state)
              "  woken: state 0, from 9/90, told 90, missing 0 to 0, 1 producers\n"
              "past its end\n"
              "  opened: state 0 cold, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n"
+             "what is missing has no record, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
              "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n");
 }
 
@@ -479,6 +483,188 @@ static void last_segment_is_read_again_where_memory_was_short(void **state)
              "1 reads  later: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n");
 }
 
+/* Goal: likewise where the segment is in memory, and there is none for its producers. */
+static void producers_are_read_again_where_memory_was_short(void **state)
+{
+    (void)state;
+    struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
+    struct leat_segment *segs[3];
+    held_make(fake, &nonsense[0], true, segs);
+    fake_open(fake, segs, 3, &end_of_three);
+    fake_settle(fake);
+    fake->log->room_wanted = true;
+    log_mark_dirty(fake->log);
+    leat_mem_fail_at(1);
+    fake_settle(fake);
+    leat_mem_fail_at(0);
+    for (unsigned more = 0; more < 3; more++) {
+        size_t used = trace_used;
+        log_mark_dirty(fake->log);
+        fake_settle(fake);
+        trace_text[trace_used = used] = '\0';
+        log_trace(fake, "later");
+        fake->now_us += more == 0 ? LOG_RESERVE_PAUSE_US - 1 : 1;
+    }
+    watch_end(fake);
+    TRACE_IS("  later: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  later: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  later: state 0, from 6/60, told 60, missing 0 to 0, 4 producers\n");
+}
+
+/* ---- what others are told of ---- */
+
+static unsigned apps_restored, apps_read, last_damages;
+static uint64_t damaged_segment;
+static void app_on_restore(void *ctx, const uint8_t *of, size_t count)
+{
+    (void)ctx, (void)of, (void)count;
+    apps_restored++;
+}
+static void app_on_replay(void *ctx, const struct leat_batch *batch)
+{
+    (void)ctx, (void)batch;
+}
+static void app_on_read(void *ctx)
+{
+    (void)ctx;
+    apps_read++;
+}
+static bool on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg)
+{
+    (void)owner, (void)log;
+    assert_int_equal(seg->id.v, LAST);
+    last_damages++;
+    return false;
+}
+static leat_err on_damaged(void *owner, const struct leat_segment *seg)
+{
+    (void)owner;
+    damaged_segment = seg->id.v;
+    return LEAT_OK;
+}
+
+/* A log with somebody above it, opened and left to itself. */
+static struct fake *told_of(const struct says *says, bool in_memory, bool jumped)
+{
+    struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
+    struct leat_segment *segs[3];
+    struct leat_log_tail tail = end_of_three;
+    tail.jumped = jumped;
+    apps_restored = apps_read = last_damages = 0;
+    damaged_segment = 0;
+    fake->options.app = (struct leat_log_app){.ctx = fake,
+                                              .on_restore = app_on_restore,
+                                              .on_replay = app_on_replay,
+                                              .on_read = app_on_read};
+    fake->options.events.on_last_damaged = on_last_damaged;
+    fake->options.events.on_damaged = on_damaged;
+    held_make(fake, says, in_memory, segs);
+    fake_open(fake, segs, 3, &tail);
+    return fake;
+}
+
+/* Its end would ask whoever is above. */
+static void told_end(struct fake *fake)
+{
+    fake->log->options.app.ctx = NULL;
+    watch_end(fake);
+}
+
+/* Goal: a log wakes by itself for who is above it, and tells that all was read, once; not where it is damaged, or
+ * waits. */
+static void who_is_above_is_told_when_all_was_read(void **state)
+{
+    (void)state;
+    for (unsigned in_memory = 0; in_memory < 2; in_memory++) {
+        struct fake *fake = told_of(&begins[0], in_memory, false);
+        fake_settle(fake);
+        assert_false(info_of(fake).cold);
+        assert_true(apps_restored == 1 && apps_read == 1);
+        told_end(fake);
+
+        fake = told_of(&nonsense[8], in_memory, false); /* a producer of no id */
+        fake_settle(fake);
+        assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
+        assert_int_equal(apps_read, 0);
+        told_end(fake);
+
+        fake = told_of(&begins[0], in_memory, false);
+        leat_log_set_state(fake->log, LEAT_LOG_WAITING, "its end is elsewhere");
+        fake_settle(fake);
+        assert_true(info_of(fake).cold);
+        assert_true(apps_restored == 0 && apps_read == 0);
+        told_end(fake);
+    }
+}
+
+/* Goal: other nodes are asked for the last segment, where it is what is damaged; also where the log goes on without
+ * it, as its end was given up. Of a log that ends nobody is asked to take its part. */
+static void last_segment_that_is_damaged_is_asked_for(void **state)
+{
+    (void)state;
+    for (unsigned c = 0; c < 3; c++) {
+        bool jumped = c == 1, ends = c == 2;
+        struct fake *fake = told_of(&nonsense[8], false, jumped);
+        fake->made_up = true;
+        while (log_front_is_unknown(fake->log)) {
+            fake_turn_end(fake);
+            assert_true(fake_deliver(fake));
+        }
+        fake_turn_end(fake); /* it is read */
+        assert_true(fake->log->warming);
+        if (ends) fake->log->ending = LOG_STOPPING;
+        fake_settle(fake);
+        assert_int_equal(last_damages, !ends);
+        assert_int_equal(damaged_segment, LAST);
+        assert_int_equal(info_of(fake).state, jumped ? LEAT_LOG_SERVING : LEAT_LOG_DAMAGED);
+        if (ends) fake->log->ending = LOG_LIVES;
+        told_end(fake);
+    }
+}
+
+/* Goal: a file that is shorter than its segment is damage, whether its front is looked for or its producers are. */
+static void last_segment_whose_file_is_cut_is_damaged(void **state)
+{
+    (void)state;
+    for (unsigned wakes = 0; wakes < 2; wakes++) {
+        struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
+        struct leat_segment *segs[3];
+        held_make(fake, &begins[0], false, segs);
+        fake_open(fake, segs, 3, &end_of_three);
+        if (wakes) fake_settle(fake);
+        fake->files_end = segs[2]->extent.bytes - 1;
+        fake->log->room_wanted = wakes;
+        log_mark_dirty(fake->log);
+        fake_settle(fake);
+        assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
+        trace("%s\n", fake->log->why);
+        watch_end(fake);
+    }
+    TRACE_IS("segment 8 is damaged: its file is too short\n"
+             "room\n" /* whoever waits is refused */
+             "segment 8 is damaged: its file is too short\n");
+}
+
+/* Goal: what retention has let go of does not come back as missing, when it is found where the log began. */
+static void front_that_is_let_go_of_is_not_missing(void **state)
+{
+    (void)state;
+    struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
+    struct leat_segment *segs[3];
+    held_make(fake, &begins[3], false, segs); /* 5 is missing */
+    fake_open(fake, segs, 3, &end_of_three);
+    fake->made_up = true;
+    fake->log->trim_segment = 7;
+    fake->log->trim_offset = 70;
+    fake_settle(fake);
+    assert_false(log_front_is_unknown(fake->log));
+    assert_int_equal(fake->log->trim_segment, 7);
+    assert_int_equal(fake->log->first_segment, 6);
+    fake->log->trim_segment = 6;
+    fake->log->trim_offset = 60;
+    watch_end(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,6 +675,11 @@ int main(void)
         TRACE_TEST(start_entry_is_found_in_the_first_bytes),
         TRACE_TEST(reason_of_a_log_stays_the_first),
         TRACE_TEST(last_segment_is_read_again_where_memory_was_short),
+        TRACE_TEST(producers_are_read_again_where_memory_was_short),
+        TRACE_TEST(who_is_above_is_told_when_all_was_read),
+        TRACE_TEST(last_segment_that_is_damaged_is_asked_for),
+        TRACE_TEST(last_segment_whose_file_is_cut_is_damaged),
+        TRACE_TEST(front_that_is_let_go_of_is_not_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,8 @@
 
 enum { WAKERS = 5 };
 
-/* A log whose segments are all closed and out of memory, as after a restart. */
-static void make_cold(struct fake *fake, struct leat_restore_budget *restore_budget)
+/* A log whose segments are all closed and out of memory, as after a restart, which has had no turn yet. */
+static void make_anew(struct fake *fake, struct leat_restore_budget *restore_budget)
 {
     fake->options.settings.segment_bytes_max = 65536;
     fake_open(fake, NULL, 0, NULL);
@@ -39,6 +39,11 @@ static void make_cold(struct fake *fake, struct leat_restore_budget *restore_bud
     fake->options.restore_budget = restore_budget;
     fake->options.epoch.v++;
     fake_open(fake, segs, count, &tail);
+}
+
+static void make_cold(struct fake *fake, struct leat_restore_budget *restore_budget)
+{
+    make_anew(fake, restore_budget);
     fake_settle(fake); /* where it begins has been looked up */
 }
 
@@ -137,11 +142,116 @@ static void wake_failures_give_the_bytes_back(void **state)
         fake_destroy(fakes[i]);
 }
 
+/* What a log stands in line for. */
+enum line { FRONT, WAKING, LINES };
+
+/* Three logs that share bytes for one at a time: the first reads, the others stand in line. */
+static void line_up(struct fake **fakes, enum line line, struct leat_restore_budget *restore_budget)
+{
+    leat_restore_budget_init(restore_budget, 1);
+    for (int i = 0; i < 3; i++) {
+        fakes[i] = fake_create(60 + (uint64_t)i, LEAT_DURABILITY_DISK);
+        if (line == FRONT) make_anew(fakes[i], restore_budget);
+        if (line == WAKING) make_cold(fakes[i], restore_budget);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (line == WAKING) fakes[i]->log->room_wanted = true;
+        log_mark_dirty(fakes[i]->log);
+        fake_turn_end(fakes[i]);
+        assert_int_equal(fakes[i]->queued, i == 0);
+        assert_int_equal(leat_list_empty(&fakes[i]->log->warm_link), i == 0);
+    }
+}
+
+static void line_end(struct fake **fakes, struct leat_restore_budget *restore_budget)
+{
+    for (int i = 0; i < 3; i++)
+        fake_settle(fakes[i]);
+    assert_int_equal(restore_budget->bytes_used, 0);
+    assert_true(leat_list_empty(&restore_budget->waiting));
+    for (int i = 0; i < 3; i++)
+        fake_destroy(fakes[i]);
+}
+
+/* Goal: whoever stands in line keeps its place while nothing changes for it, however often it has a turn. */
+static void place_in_line_is_kept(void **state)
+{
+    (void)state;
+    for (enum line line = 0; line < LINES; line++) {
+        struct leat_restore_budget restore_budget;
+        struct fake *fakes[3];
+        line_up(fakes, line, &restore_budget);
+        log_mark_dirty(fakes[1]->log);
+        fake_turn_end(fakes[1]);
+        assert_ptr_equal(restore_budget.waiting.next, &fakes[1]->log->warm_link);
+        assert_true(fake_deliver(fakes[0]));
+        for (int i = 1; i < 3; i++) {
+            fake_turn_end(fakes[i]);
+            assert_int_equal(fakes[i]->queued, i == 1);
+        }
+        line_end(fakes, &restore_budget);
+    }
+}
+
+/* Goal: whoever can't start any more, or needs to read nothing as its bytes are in memory, leaves the line: the next
+ * one starts. */
+static void place_in_line_is_left(void **state)
+{
+    (void)state;
+    for (enum line line = 0; line < LINES; line++)
+        for (unsigned in_memory = 0; in_memory < 2; in_memory++) {
+            struct leat_restore_budget restore_budget;
+            struct fake *fakes[3];
+            line_up(fakes, line, &restore_budget);
+            struct leat_log *log = fakes[1]->log;
+            struct leat_segment *last = log_slot_at(log, log->slot_count - 1)->seg;
+            fakes[1]->made_up = true;
+            if (in_memory) {
+                last->buffer = fake_buffer(last->capacity);
+                memcpy(last->buffer, fake_held_of(fakes[1], last)->file, last->capacity);
+            } else {
+                log->ending = LOG_STOPPING;
+            }
+            log_mark_dirty(log);
+            fake_turn_end(fakes[1]);
+            assert_true(leat_list_empty(&log->warm_link));
+            assert_int_equal(log_front_is_unknown(log), line == FRONT && !in_memory);
+            assert_true(fake_deliver(fakes[0]));
+            fake_turn_end(fakes[2]);
+            assert_int_equal(fakes[2]->queued, 1);
+            if (!in_memory) log->ending = LOG_LIVES;
+            log->room_wanted = false;
+            line_end(fakes, &restore_budget);
+        }
+}
+
+/* Goal: nothing is read of a log that ends. */
+static void log_that_ends_is_not_read(void **state)
+{
+    (void)state;
+    for (enum line line = 0; line < LINES; line++) {
+        struct fake *fake = fake_create(70, LEAT_DURABILITY_DISK);
+        if (line == FRONT) make_anew(fake, NULL);
+        if (line == WAKING) make_cold(fake, NULL);
+        fake->log->room_wanted = line == WAKING;
+        fake->log->ending = LOG_STOPPING;
+        fake->made_up = true;
+        log_mark_dirty(fake->log);
+        fake_turn_end(fake);
+        assert_int_equal(fake->queued, 0);
+        fake->log->ending = LOG_LIVES;
+        fake_destroy(fake);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wake_many_logs_share_bytes_in_order),
         cmocka_unit_test(wake_failures_give_the_bytes_back),
+        cmocka_unit_test(place_in_line_is_kept),
+        cmocka_unit_test(place_in_line_is_left),
+        cmocka_unit_test(log_that_ends_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
