@@ -106,9 +106,8 @@ static void warm_damaged(struct leat_log *log, const char *what)
     snprintf(why, sizeof why, "segment %llu is damaged: %s", (unsigned long long)last->id.v, what);
     front_is_unreadable(log);
     if (log->state != LEAT_LOG_SERVING) return; /* it has a reason already */
-    bool begun = !log_is_cold(log) || log->ending != LOG_LIVES;
     log_restored_enter(log, LOG_WARM);
-    if (!begun && events->on_last_damaged &&
+    if (log->ending == LOG_LIVES && events->on_last_damaged &&
         events->on_last_damaged(log->options.owner, log, last)) {
         log_fail(log, LEAT_E_STARTING, why);
         return;
