@@ -170,9 +170,17 @@ static void deleted_log_waits_for_the_read_of_its_file(void **state)
     struct leat_read read = {.from = {0}};
     unsigned answers;
     assert_int_equal(read_begin(fake, &read, &answers), LEAT_E_AGAIN);
-    fake_delete_log(fake);
+    assert_int_equal(fake->queued, 1);
+    struct fake_event reading = fake->queue[--fake->queued]; /* the disk is slow */
+    leat_log_delete(fake->log, fake_on_end, fake);
+    fake_settle(fake);
+    assert_true(answers == 0 && !fake->ended);
+    fake->queue[fake->queued++] = reading;
+    fake_settle(fake);
     assert_int_equal(answers, 1);
     assert_int_equal(read.rc, LEAT_E_UNKNOWN_STREAM);
+    assert_true(fake->ended);
+    leat_log_destroy(&fake->log);
     fake_destroy(fake);
 }
 
