@@ -298,6 +298,103 @@ static void word_about_what_is_being_opened_is_none(void **state)
     rig_free(rig);
 }
 
+static bool any_log(void *arg, struct leat_log_ref log)
+{
+    (void)arg, (void)log;
+    return true;
+}
+
+static void on_each(void *arg, const struct leat_replica_info *info)
+{
+    (void)info;
+    (*(unsigned *)arg)++;
+}
+
+/* Goal: nor is anybody told of it, before there is a segment. */
+static void replica_that_is_being_opened_is_told_of_to_nobody(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct leat_backup_status status;
+    struct rep_body body = rig_body(rig, 0, 7, 0);
+    unsigned told = 0;
+    rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
+    leat_backup_collect(rig->backup, any_log, on_each, &told);
+    leat_backup_each(rig->backup, NULL, true, on_each, &told);
+    leat_backup_status(rig->backup, &status);
+    assert_int_equal(told, 0);
+    assert_int_equal(status.replicas, 1);
+    assert_int_equal(status.replicas_open + status.replicas_unsettled, 0);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
+    leat_backup_collect(rig->backup, any_log, on_each, &told);
+    leat_backup_status(rig->backup, &status);
+    assert_int_equal(told, 1);
+    assert_int_equal(status.replicas_open, 1);
+    trace_begin();
+    rig_free(rig);
+}
+
+/* Goal: a handle that no replica here can have names none, however far past the table it lies. */
+static void handle_past_the_table_names_nothing(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    (void)rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
+    const uint64_t handles[] = {0, UINT32_MAX, (uint64_t)1 << 32 | 0x7fffffff};
+    for (unsigned i = 0; i < 3; i++) {
+        struct rep_pair pair = {handles[i], REP_SETTLE_KEEP + REP_SETTLE_WORDS * 9, 0};
+        rig_ask_rows(rig, &rig_w1, LEAT_REP_SETTLE, &pair, 1);
+    }
+    TRACE_IS("1: answer h0=NOT_FOUND\n"
+             "2: answer h4294967295=NOT_FOUND\n"
+             "3: answer h2147483647=NOT_FOUND\n");
+    rig_free(rig);
+}
+
+/* Goal: whoever asks in words that can't be read is told so; whoever asks for more bytes than an answer holds, too. */
+static void request_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    enum { PIECE_BYTES = 512 * 1024 };
+    struct rig *rig = rig_new();
+    uint8_t control[REP_PULL_BYTES_MAX];
+    rig_hear(rig, &rig_w1, LEAT_REP_SETTLE, (const uint8_t *)"\xc1", 1);
+    for (uint32_t more = 0; more < 2; more++) {
+        struct rep_pull pull = {.log = rig_log,
+                                .segment = {7},
+                                .extent = {2 * PIECE_BYTES, 5},
+                                .count = PIECE_BYTES + more,
+                                .whole = true};
+        rig_hear(rig, &rig_w2, LEAT_REP_PULL, control, rep_pull_encode(&pull, control));
+    }
+    TRACE_IS("1: INVALID\n"
+             "2: NOT_FOUND\n"
+             "3: INVALID\n");
+    rig_free(rig);
+}
+
+/* Goal: a replica that was parked and goes on is closed like one that never was. */
+static void replica_that_was_resumed_is_closed(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_new();
+    struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
+    struct rep_body body = rig_body(rig, rep->handle, 7, 2);
+    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+    rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body);
+    rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
+    assert_int_equal(rep->seg->state, LEAT_SEGMENT_OPEN);
+    memcpy(rep->seg->buffer, rig->image, RIG_CAPACITY);
+    trace_begin();
+    body = rig_body(rig, rep->handle, 7, 3);
+    rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
+    TRACE_IS("store CLOSE s7 752:1 from 100 to 102/5002 passed 0 state 4\n"
+             "1: answer h1\n");
+    rig_free(rig);
+}
+
 static bool stream_2(void *arg, uint32_t stream)
 {
     (void)arg;
@@ -447,6 +544,10 @@ int main(void)
         TRACE_TEST(only_a_trailer_ends_it),
         TRACE_TEST(writer_is_found_by_name_and_incarnation),
         TRACE_TEST(word_about_what_is_being_opened_is_none),
+        TRACE_TEST(replica_that_is_being_opened_is_told_of_to_nobody),
+        TRACE_TEST(handle_past_the_table_names_nothing),
+        TRACE_TEST(request_that_is_none_is_refused),
+        TRACE_TEST(replica_that_was_resumed_is_closed),
         TRACE_TEST(found_replicas_of_deleted_streams_go),
         TRACE_TEST(fence_does_not_move_what_goes),
         TRACE_TEST(writer_is_fenced_once),
