@@ -288,6 +288,7 @@ void leat_producer_id_ask(struct leat_producer_engine *engine)
     if (engine->id_paused && leat_producer_now(engine) < engine->id_retry_at_us) return;
     engine->id_paused = false;
     engine->id_asked = true;
+    engine->stats.ids_asked++;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, engine->id_control, sizeof engine->id_control);
     leat_msg_producer_ask_write(&writer, &(struct leat_msg_producer_id){engine->id, engine->epoch});

@@ -52,6 +52,7 @@ void leat_producer_engine_on_turn_end(struct leat_producer_engine *engine);
 
 struct leat_producer_engine_stats {
     uint64_t records_acked, bytes_acked, records_failed, batches_acked, retries, appends_sent;
+    uint64_t ids_asked; /* requests for an id, or for the next epoch of one */
     leat_err last_error;
     char last_text[LEAT_ERROR_TEXT_BYTES];
 };

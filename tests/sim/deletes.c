@@ -19,6 +19,13 @@ enum {
     LIFE_US_MAX = 2500 * 1000,
     AWAY_US_MAX = 6000 * 1000,
     RECORD_TIMEOUT_US = 4 * 1000 * 1000,
+    HASTY_PER_MILLE = 150, /* of these seeds */
+    HASTY_US_LEAST = 100 * 1000,
+    HASTY_US_MAX = 1000 * 1000,
+    HASTY_LIFE_US_MAX = 200 * 1000,
+    CUT_US_LEAST = 3000 * 1000,
+    CUT_US_MAX = 6000 * 1000,
+    ID_LOOK_US = 50,
 };
 
 enum step { CREATE, ASK_ID, WORK, TRAP, DELETE, AFTER, LAST_WORD, OVER };
@@ -33,6 +40,8 @@ struct thrower {
     unsigned tries; /* of this request */
     uint64_t until_us;
     uint32_t last_record;
+    bool hasty; /* its records time out before most requests do */
+    struct sim_rng haste;
 };
 
 static struct sim_deletes *of_seed; /* one per process: leat-sim forks for each seed */
@@ -126,12 +135,15 @@ static void produce_more(struct sim_client *client)
 
 static leat_err producer_create(struct sim_client *client)
 {
+    struct thrower *thrower = client->state;
     struct leat_producer_engine_options options = {
         .batch_bytes = (uint32_t)sim_rng_between(&client->rng, 256, 2000),
         .linger_us = (uint32_t)sim_rng_between(&client->rng, 0, 2000),
         .codec = LEAT_CODEC_NONE,
         .buffer_bytes = 256 * 1024,
-        .timeout_us = RECORD_TIMEOUT_US,
+        .timeout_us = thrower->hasty
+                          ? sim_rng_between(&thrower->haste, HASTY_US_LEAST, HASTY_US_MAX)
+                          : RECORD_TIMEOUT_US,
         .actor = client,
     };
     return leat_producer_engine_create(&client->actor->env, &client->timers, client->client,
@@ -227,6 +239,28 @@ static void trim(struct thrower *thrower)
     beside_send(thrower, LEAT_KIND_STREAM_TRIM, &writer, &log);
 }
 
+/* ---- nobody hears it ---- */
+
+/* SUBTLE: a refusal of a producer's request for an id may come when no record needs the id any more.
+ *  1. The producer asks for an id, and nobody hears it from then on.
+ *  2. The producer gets no more records: the stream is to be deleted.
+ *  3. All records time out. Then the request does. */
+static void hasty_look(struct sim_world *world, struct sim_event *event)
+{
+    struct thrower *thrower = event->a;
+    struct sim_process *process = thrower->client->process;
+    if (thrower->client->scenario->faults_over || thrower->step != WORK) return;
+    if (leat_producer_engine_stats(thrower->client->producer)->ids_asked == 0) {
+        sim_world_at(world, world->now_us + ID_LOOK_US, hasty_look, thrower);
+        return;
+    }
+    process->cut_off_until_us =
+        world->now_us + sim_rng_between(&thrower->haste, CUT_US_LEAST, CUT_US_MAX);
+    thrower->until_us = world->now_us + sim_rng_below(&thrower->haste, HASTY_LIFE_US_MAX);
+    sim_fault_struck(world, SIM_FAULT_PARTITION);
+    sim_trace(world, "%s asks for a producer's id and is cut off", process->name);
+}
+
 /* ---- making one ---- */
 
 static void made(struct thrower *thrower, uint32_t id)
@@ -246,6 +280,8 @@ static void made(struct thrower *thrower, uint32_t id)
                                         SIM_STREAMS + deletes->name, deletes->count);
     thrower->until_us = world_of(thrower)->now_us + sim_rng_below(dice(thrower), LIFE_US_MAX);
     step_on(thrower, WORK, 10);
+    if (thrower->hasty && deletes->count == 1)
+        sim_world_at(world_of(thrower), world_of(thrower)->now_us, hasty_look, thrower);
 }
 
 static void settings_read(struct thrower *thrower, struct leat_msg_reader *reader)
@@ -501,6 +537,13 @@ static void last_word(struct thrower *thrower)
         later(thrower, 5000);
         return;
     }
+    /* Another record is sent, until one is answered in time. */
+    if (record->ended && thrower->hasty && record->rc == LEAT_E_TIMEOUT) {
+        thrower->last_record = deletes->record_count;
+        produce(thrower, 1);
+        later(thrower, 5000);
+        return;
+    }
     if (record->ended && deletes->sure && record->rc != LEAT_E_UNKNOWN_STREAM)
         sim_fail(world_of(thrower), "resurrected: a record for %s, which was deleted, ends as %s",
                  name_of(thrower), leat_err_name(record->rc));
@@ -595,6 +638,9 @@ leat_err sim_deleter_start(struct sim_client *client)
     LEAT_ASSERT(thrower != NULL);
     *thrower = (struct thrower){.deletes = of_seed, .client = client, .step = CREATE};
     client->state = thrower;
+    sim_rng_init(&thrower->haste, client->scenario->world->seed, "hasty thrower");
+    thrower->hasty = client->scenario->trap != SIM_TRAP_DELETES &&
+                     sim_rng_chance(&thrower->haste, HASTY_PER_MILLE);
     later(thrower, sim_rng_below(&client->rng, 1500000));
     return producer_create(client);
 }
