@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operator: makes the streams, watches the logs, and accepts loss where a log of level memory
  * says after a power cut that its end is missing. */
-#include "tests/sim/scenario.h"
+#include "tests/sim/told.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,6 +342,7 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
         /* In a cluster a log also waits while nodes are down that may have where it ends; then its
          * loss is refused. */
         if (!in_cluster(control)) check_waiting(scenario->check, log, why);
+        sim_node_log_loss_look(scenario, log);
         control->log = log;
         recover_send(control);
         return;

@@ -33,6 +33,13 @@ static struct {
     bool named[SIM_SERVERS_MAX][SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
 } node_log;
 
+static void begin(struct scenario *scenario)
+{
+    if (node_log.scenario != scenario)
+        memset(&node_log, 0, sizeof node_log); /* nobody has written anything */
+    node_log.scenario = scenario;
+}
+
 static const struct sim_server *writer_of(const struct scenario *scenario)
 {
     const struct sim_actor *running = scenario->world->running;
@@ -127,8 +134,7 @@ static void line_count(const struct scenario *scenario, unsigned at)
 void sim_node_log_line(struct scenario *scenario, enum leat_node_log_level level, const char *line)
 {
     struct leat_log_ref log;
-    if (node_log.scenario != scenario) memset(&node_log, 0, sizeof node_log);
-    node_log.scenario = scenario;
+    begin(scenario);
     const struct sim_server *writer = writer_of(scenario);
     if (!writer || level > LEAT_NODE_LOG_WARN) return;
     life_note(writer);
@@ -182,12 +188,21 @@ static void log_look(void *arg, const struct truth_log *log)
                  (int)log->damaged, log->owner->name);
 }
 
+void sim_node_log_loss_look(struct scenario *scenario, struct leat_log_ref log)
+{
+    struct truth_log truth;
+    char when[] = "before its loss is accepted";
+    struct leat_log_ref ref = {scenario->streams[log.stream].id, log.streamlet, log.log};
+    begin(scenario);
+    if (!truth_find(scenario, ref, &truth) || truth.state != LEAT_LOG_WAITING) return;
+    truth.full = false; /* that is looked at when it is quiet */
+    log_look(when, &truth);
+}
+
 void sim_node_log_look(struct scenario *scenario, const char *when)
 {
     char text[80];
     snprintf(text, sizeof text, "%s", when);
-    if (node_log.scenario != scenario)
-        memset(&node_log, 0, sizeof node_log); /* nobody has written anything */
-    node_log.scenario = scenario;
+    begin(scenario);
     (void)truth_each(scenario, log_look, text);
 }
