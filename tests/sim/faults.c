@@ -202,6 +202,7 @@ static void fault_due(struct sim_world *world, struct sim_event *event)
 void sim_faults_start(struct scenario *scenario)
 {
     sim_world_at(scenario->world, scenario->world->now_us + 50000, fault_due, scenario);
+    sim_aim_trim_start(scenario);
 }
 
 void sim_faults_heal(struct scenario *scenario)

@@ -449,6 +449,10 @@ void sim_aim_first_choose(struct scenario *scenario);
 /** It starts now. */
 void sim_aim_first_boot(struct sim_server *server);
 
+/* ---- aims_trim.c ---- */
+/** Of one server: in some of the seeds a disk fails, and the power goes, when retention trims. */
+void sim_aim_trim_start(struct scenario *scenario);
+
 /* ---- aims_move.c ---- */
 /** In a few seeds all faults strike while a streamlet moves; false: this is none of them. */
 bool sim_aim_move_start(struct scenario *scenario);
