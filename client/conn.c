@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "base/node_log.h"
 
@@ -248,7 +249,7 @@ static void conn_adopt_incarnation(struct leat_client_conn *conn, uint64_t incar
     bool newer = conn->incarnation < incarnation;
     conn->incarnation = incarnation;
     if (!other) return;
-    if (!kept) kept = conn;
+    if (!kept || LEAT_BUG(CONNECTIONS_STAY)) kept = conn;
     if (newer) {
         leat_list_remove(&kept->link);
         leat_list_push_front(&client->conns, &kept->link);
@@ -309,7 +310,7 @@ static void conn_on_answer(struct leat_client_conn *conn, const struct leat_fram
         if (rc == LEAT_OK) rc = refused.code ? refused.code : LEAT_E_INVALID;
         /* SUBTLE: to whoever asked, CANCELLED means that this client is being closed, after which nothing is
          * tried again. A server that says it has given the request up: a member of a group stood still. */
-        if (rc == LEAT_E_CANCELLED) rc = LEAT_E_TIMEOUT;
+        if (rc == LEAT_E_CANCELLED && !LEAT_BUG(GONE_IS_CANCELLED)) rc = LEAT_E_TIMEOUT;
         (void)leat_error_set(&error, rc, "%.*s", (int)refused.text.bytes, refused.text.text);
     } else if (frame->kind != (uint16_t)request->kind) {
         rc = leat_error_set(&error, LEAT_E_INVALID, "the server answered with another kind");

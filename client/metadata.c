@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "wire/row.h"
 
@@ -113,7 +114,8 @@ static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *
          *  3. Sent to the old one again, it is told of a gap, or that it is unknown.
          * A consumer would be told that its offset is too high. */
         bool known = same_cluster && stream->id == head.id && at < stream->log_count;
-        if (known && stream->logs[at].epoch.v > log.epoch) logs[at] = stream->logs[at];
+        if (known && stream->logs[at].epoch.v > log.epoch && !LEAT_BUG(BACK_TO_OLD_OWNER))
+            logs[at] = stream->logs[at];
     }
     leat_mem_free(stream->logs);
     stream->logs = logs;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/node_log.h"
 #include "multilog/internal.h"
 
@@ -35,7 +36,8 @@ static bool gap_of(const struct leat_log *log, uint32_t i, struct leat_log_damag
         .missing = true,
     };
     /* Copies of what a trim gave up may be found again, some and not others: nobody misses what lies in front. */
-    if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
+    if (out->first_offset < log->first_offset && !LEAT_BUG(TRIMMED_IS_MISSING))
+        out->first_offset = log->first_offset;
     return out->first_offset < out->end_offset;
 }
 

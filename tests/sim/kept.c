@@ -225,7 +225,9 @@ static void look(struct sim_world *world, struct sim_event *event)
         told_check(scenario, server);
         if (leat_store_lacks_space(leat_node_store(server->node)))
             sim_node_log_full_look(scenario, server);
+        sim_node_log_fronts_look(server);
     }
+    sim_conns_check(scenario);
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
 }
 

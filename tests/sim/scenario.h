@@ -559,6 +559,9 @@ void sim_copies_death(struct scenario *scenario, const struct sim_server *server
 void sim_kept_check(struct scenario *scenario);
 /** Fences, and nodes that were called dead, are looked at now and then from now on. */
 void sim_kept_watch(struct scenario *scenario);
+/* ---- conns.c ---- */
+/** No client keeps more connections than one to each lane of a node. */
+void sim_conns_check(struct scenario *scenario);
 /* ---- ends.c ---- */
 /** A turn of its coordinator is over: where logs end by its tables is noted, and what a recovery would keep of those
  * whose last epoch is lost is held against that. */

@@ -21,6 +21,8 @@ void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *
 /** An operator is to accept the loss of that log, of the scenario's streams: where its owner has it waiting, it has
  * written so; else the seed fails (A13). */
 void sim_node_log_loss_look(struct scenario *scenario, struct leat_log_ref log);
+/** What this server tells as missing lies where its logs have records; else the seed fails (A13). Draws nothing. */
+void sim_node_log_fronts_look(const struct sim_server *server);
 /** Each log in trouble has to be named by a line of its owner's; else the seed fails (A13). */
 void sim_node_log_look(struct scenario *scenario, const char *when);
 

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/node_log.h"
+#include "broker/probe.h"
+#include "multilog/internal.h"
 #include "tests/sim/truth.h"
 
 enum {
@@ -167,6 +169,28 @@ void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *
     if (!node_log.full[server->number] && !node_log.summed[server->number])
         sim_fail(scenario->world, "A13 told: the disk of %s is full, and it has not written so",
                  server->name);
+}
+
+/* Of what is told as missing. In front of where a log begins nobody misses anything. */
+static void front_look(const struct sim_server *server, struct leat_log *log)
+{
+    struct leat_log_damage damage;
+    uint64_t at = 0;
+    while (log->damage_look && leat_log_damage_find(log, &at, &damage))
+        if (damage.missing && damage.first_offset < log->first_offset)
+            sim_fail(server->scenario->world,
+                     "A13 told: %s says that log id %u/%u/%u lacks records from %llu on, and it "
+                     "begins at %llu",
+                     server->name, log->options.ref.stream, log->options.ref.streamlet,
+                     log->options.ref.log, (unsigned long long)damage.first_offset,
+                     (unsigned long long)log->first_offset);
+}
+
+void sim_node_log_fronts_look(const struct sim_server *server)
+{
+    struct leat_partition_seen partition = {0};
+    while (leat_node_partition_next(server->node, &partition))
+        if (partition.log) front_look(server, partition.log);
 }
 
 static void log_look(void *arg, const struct truth_log *log)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What native clients know of nodes, and keep of them.
+ *  - To one lane of one incarnation a client has no more than two connections that are open. Were each request that
+ *    meets a node's new incarnation to leave one, no connection could be made any more in the end.
+ *  - Whoever was told of an owner does not go back to one before it: that one is not the owner any more, and may not
+ *    know it yet. */
+#include <string.h>
+
+#include "client/internal.h"
+#include "tests/sim/scenario.h"
+
+/* One that was made for the lane, and one that asked the first node of all, whichever lane that would be. */
+enum { CONNS_ALIKE_MAX = 2 };
+enum { LOGS_MAX = CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX };
+
+/* The latest owners that a client was told of, of the streams of the scenario. */
+static struct {
+    const struct leat_client *client;
+    uint32_t stream; /* its id: deleted and made anew, a stream is another one */
+    uint32_t epochs[LOGS_MAX];
+} told[SIM_CLIENTS_MAX][SIM_STREAMS];
+
+static bool is_open(const struct leat_client_conn *conn)
+{
+    return conn->state == CONN_OPEN;
+}
+
+/* Of the connections in front of it, and it: so many lead to the same lane. */
+static unsigned alike(const struct leat_client *client, const struct leat_client_conn *conn)
+{
+    unsigned count = 0;
+    LEAT_LIST_EACH(&client->conns, link)
+    {
+        const struct leat_client_conn *other =
+            LEAT_CONTAINER(link, const struct leat_client_conn, link);
+        if (is_open(other) && other->incarnation == conn->incarnation && other->lane == conn->lane)
+            count++;
+        if (other == conn) break;
+    }
+    return count;
+}
+
+static void stream_check(struct scenario *scenario, unsigned at, unsigned stream)
+{
+    const struct leat_client *client = scenario->clients[at]->client;
+    const struct leat_client_stream *as =
+        leat_client_stream(client, scenario->streams[stream].name);
+    if (!as) return;
+    if (told[at][stream].client != client || told[at][stream].stream != as->id)
+        memset(&told[at][stream], 0, sizeof told[at][stream]);
+    told[at][stream].client = client;
+    told[at][stream].stream = as->id;
+    for (uint32_t i = 0; i < as->log_count && i < LOGS_MAX; i++) {
+        uint32_t *epoch = &told[at][stream].epochs[i], now = as->logs[i].epoch.v;
+        if (now < *epoch)
+            sim_fail(scenario->world,
+                     "A7 nonmonotonic-poll: client %u goes back to the owner of epoch %u of log id "
+                     "%u/%u/%u, and was told of epoch %u",
+                     scenario->clients[at]->number, now, as->id, as->logs[i].ref.streamlet,
+                     as->logs[i].ref.log, *epoch);
+        *epoch = now;
+    }
+}
+
+static void client_check(const struct sim_client *client)
+{
+    LEAT_LIST_EACH(&client->client->conns, link)
+    {
+        const struct leat_client_conn *conn =
+            LEAT_CONTAINER(link, const struct leat_client_conn, link);
+        if (is_open(conn) && alike(client->client, conn) > CONNS_ALIKE_MAX)
+            sim_fail(client->scenario->world,
+                     "A10 stuck: client %u has more than %d connections to lane %lld of one node",
+                     client->number, CONNS_ALIKE_MAX, (long long)conn->lane);
+    }
+}
+
+void sim_conns_check(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        const struct sim_client *client = scenario->clients[i];
+        if (!client->client || !client->process->alive) continue;
+        client_check(client);
+        for (unsigned stream = 0; stream < SIM_STREAMS; stream++)
+            stream_check(scenario, i, stream);
+    }
+}
