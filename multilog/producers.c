@@ -84,7 +84,8 @@ static enum leat_producer_verdict check_unknown(const struct leat_producers *pro
     *out_expected = 0;
     /* Its earlier batches may still be on their way (docs/stories.md 18 d); only a log that has forgotten
      * somebody must take it in the middle. */
-    if (batch->base_sequence != 0 && !producers->expired)
+    if (batch->base_sequence != 0 && !producers->expired &&
+        !(producers->lost && LEAT_BUG(BEGINS_IN_MIDDLE)))
         return producers->lost || LEAT_BUG(GAP_IS_UNKNOWN) ? LEAT_PRODUCER_UNKNOWN
                                                            : LEAT_PRODUCER_GAP;
     if (producers->count >= producers->count_max) return LEAT_PRODUCER_FULL;

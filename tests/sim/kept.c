@@ -7,11 +7,14 @@
  * - A copy is called closed when its node's catalogue says so: else a recovery takes for a log's end what the disk has
  *   refused.
  * - Whoever has a voter's answer that was given when that voter knew of its crash serves no reads: others may own its
- *   logs, and what it has is of the past. */
+ *   logs, and what it has is of the past.
+ * - A log that has forgotten no producer by itself took each from its first sequence on: of two batches under way that
+ *   a log refused, which then lost all that it knew, the second one may be in front of the first else. */
 #include <string.h>
 
 #include "broker/probe.h"
 #include "coordinator/probe.h"
+#include "multilog/internal.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
 #include "store/probe.h"
@@ -199,6 +202,25 @@ static void told_check(struct scenario *scenario, const struct sim_server *serve
              server->name, by->name, (unsigned long long)(now_us - *since_us) / 1000);
 }
 
+/* ---- producers that a log takes ---- */
+
+static void producers_check(const struct sim_server *server)
+{
+    struct leat_partition_seen partition = {0};
+    while (leat_node_partition_next(server->node, &partition)) {
+        if (!partition.log || partition.log->producers.expired) continue;
+        const struct leat_producers *producers = &partition.log->producers;
+        for (uint32_t i = 0; producers->count && i <= producers->slot_mask; i++) {
+            const struct leat_producer_state *state = &producers->slots[i];
+            if (state->producer_id < 0 || state->first_sequence == 0) continue;
+            sim_fail(server->scenario->world,
+                     "A8 nonmonotonic-send: log id %u/%u/%u took producer %lld from sequence %d on",
+                     partition.ref.stream, partition.ref.streamlet, partition.ref.log,
+                     (long long)state->producer_id, (int)state->first_sequence);
+        }
+    }
+}
+
 /* ---- when ---- */
 
 void sim_kept_check(struct scenario *scenario)
@@ -223,6 +245,7 @@ static void look(struct sim_world *world, struct sim_event *event)
         fences_check(scenario, server);
         closes_check(scenario, server);
         told_check(scenario, server);
+        producers_check(server);
         if (leat_store_lacks_space(leat_node_store(server->node)))
             sim_node_log_full_look(scenario, server);
         sim_node_log_fronts_look(server);
