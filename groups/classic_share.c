@@ -65,7 +65,7 @@ void leat_groups_classic_prepare(struct leat_groups *groups, struct leat_group *
     if (classic->phase == LEAT_CLASSIC_PREPARING) return;
     uint64_t now = leat_groups_now_us(groups);
     classic->first = classic->phase == LEAT_CLASSIC_EMPTY;
-    classic->phase = LEAT_CLASSIC_PREPARING;
+    leat_classic_enter(classic, LEAT_CLASSIC_PREPARING);
     classic->settle_at_us = now;
     classic->give_up_at_us = now + longest_us(classic);
     syncs_end(groups, classic);
@@ -140,11 +140,11 @@ static void generation_begin(struct leat_groups *groups, struct leat_group *grou
     LEAT_ASSERT_CMP(group->generation, <, INT32_MAX);
     enum leat_classic_phase before = classic->phase;
     group->generation++;
-    classic->phase = joined > 0 ? LEAT_CLASSIC_COMPLETING : LEAT_CLASSIC_EMPTY;
+    leat_classic_enter(classic, joined > 0 ? LEAT_CLASSIC_COMPLETING : LEAT_CLASSIC_EMPTY);
     leat_classic_assignments_drop(classic);
     if (!leat_groups_classic_record(groups, group)) {
         group->generation--;
-        classic->phase = before;
+        leat_classic_enter(classic, before);
         classic->settle_at_us = classic->give_up_at_us =
             now + RETRY_US / 10; /* after the next ack */
         return;
@@ -352,12 +352,12 @@ static bool shares_take(struct leat_groups *groups, struct leat_group *group,
         if (member && !member->pending)
             rc = leat_classic_assignment_set(classic, member, call->shares[i].assignment);
     }
-    classic->phase = LEAT_CLASSIC_STABLE;
+    leat_classic_enter(classic, LEAT_CLASSIC_STABLE);
     if (rc == LEAT_OK && leat_groups_classic_record(groups, group)) {
         classic->assigned_bytes = leat_classic_assigned_bytes(classic);
         return true;
     }
-    classic->phase = LEAT_CLASSIC_COMPLETING;
+    leat_classic_enter(classic, LEAT_CLASSIC_COMPLETING);
     (void)leat_groups_answer(request, LEAT_E_AGAIN, "not now: the home log has much to take");
     return false;
 }

@@ -4,6 +4,7 @@
 #ifndef LEAT_GROUPS_CLASSIC_TABLE_H
 #define LEAT_GROUPS_CLASSIC_TABLE_H
 
+#include "base/assert.h"
 #include "groups/classic.h"
 #include "groups/table.h"
 
@@ -30,7 +31,7 @@ struct leat_classic_member {
 };
 
 struct leat_classic {
-    enum leat_classic_phase phase;
+    enum leat_classic_phase phase;                       /* leat_classic_enter() */
     char protocol_type[LEAT_CLASSIC_TEXT_BYTES_MAX + 1]; /* "": no member has said one */
     char protocol[LEAT_CLASSIC_TEXT_BYTES_MAX + 1];
     char leader[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
@@ -44,6 +45,19 @@ struct leat_classic {
     /* What was shared out last takes so much, until it is shared out anew or nobody is left. */
     size_t assigned_bytes;
 };
+
+/** The step from one phase to the next (README.md, "States"). A step for whose record there was no room is undone. */
+static inline void leat_classic_enter(struct leat_classic *classic, enum leat_classic_phase to)
+{
+    static const unsigned follow[] = {
+        [LEAT_CLASSIC_EMPTY] = 1u << LEAT_CLASSIC_PREPARING,
+        [LEAT_CLASSIC_PREPARING] = 1u << LEAT_CLASSIC_COMPLETING | 1u << LEAT_CLASSIC_EMPTY,
+        [LEAT_CLASSIC_COMPLETING] = 1u << LEAT_CLASSIC_STABLE | 1u << LEAT_CLASSIC_PREPARING,
+        [LEAT_CLASSIC_STABLE] = 1u << LEAT_CLASSIC_PREPARING | 1u << LEAT_CLASSIC_COMPLETING,
+    };
+    LEAT_ASSERT(follow[classic->phase] & 1u << to);
+    classic->phase = to;
+}
 
 struct leat_classic *leat_classic_create(void);
 void leat_classic_destroy(struct leat_classic **classic);

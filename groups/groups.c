@@ -198,7 +198,7 @@ static bool request_act(struct leat_groups *groups, struct leat_groups_request *
 
 static void wake_up(struct leat_groups *groups)
 {
-    groups->life = LIFE_AWAKE;
+    leat_groups_enter(groups, LIFE_AWAKE);
     for (uint32_t i = 0; i < groups->group_count; i++) {
         struct leat_group *group = groups->groups[i];
         if (group->classic) leat_groups_classic_wake(groups, group->classic);
@@ -284,7 +284,7 @@ bool leat_groups_do(struct leat_groups *groups, struct leat_groups_request *requ
     } else {
         leat_groups_wait_begin(groups, request, REQUEST_WAKING);
         if (groups->life == LIFE_NEW) {
-            groups->life = LIFE_WAKING;
+            leat_groups_enter(groups, LIFE_WAKING);
             struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 0);
             leat_groups_record_add(groups, &writer);
         }

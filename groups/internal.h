@@ -8,6 +8,7 @@
 #ifndef LEAT_GROUPS_INTERNAL_H
 #define LEAT_GROUPS_INTERNAL_H
 
+#include "base/assert.h"
 #include "base/shares.h"
 #include "groups/classic.h"
 #include "groups/classic_table.h"
@@ -29,6 +30,7 @@ enum record_kind {
 /* Rows that are looked at for answers of joins before others have their turn. */
 enum { SLICE_ROWS = 128 * 1024 };
 enum { RETRY_US = 100 * 1000, READ_POLL_US = 5 * 1000, RECORD_HEAD_BYTES = 512 };
+/* README.md, "States". */
 enum life { LIFE_NEW, LIFE_WAKING, LIFE_AWAKE };
 enum request_state {
     REQUEST_FREE,
@@ -43,7 +45,7 @@ struct leat_groups {
     struct leat_groups_options options;
     struct leat_group *groups[LEAT_GROUPS_PER_HOME_MAX];
     uint32_t group_count;
-    enum life life;
+    enum life life; /* leat_groups_enter() */
     bool broken;
     leat_err broken_rc;
     char why[LEAT_ERROR_TEXT_BYTES];
@@ -70,6 +72,18 @@ struct leat_groups {
 static inline uint64_t leat_groups_now_us(const struct leat_groups *groups)
 {
     return groups->options.env->clock->now_us(groups->options.env->clock->ctx);
+}
+
+/** The step from one state to the next. */
+static inline void leat_groups_enter(struct leat_groups *groups, enum life to)
+{
+    static const unsigned follow[] = {
+        [LIFE_NEW] = 1u << LIFE_WAKING,
+        [LIFE_WAKING] = 1u << LIFE_AWAKE,
+        [LIFE_AWAKE] = 0,
+    };
+    LEAT_ASSERT(follow[groups->life] & 1u << to);
+    groups->life = to;
 }
 
 /* ---- home.c ---- */
