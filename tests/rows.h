@@ -102,6 +102,21 @@ static inline void rows_fill(const struct leat_msg_row *row, char *value, uint64
     }
 }
 
+/* How many fields a value has. */
+static inline uint32_t rows_fields(const struct leat_msg_row *row, const char *value)
+{
+    uint32_t count = row->count;
+    if (row->size == LEAT_MSG_FORMS) memcpy(&count, value + row->count_at, sizeof count);
+    return count;
+}
+
+/* Does a member name the place behind it? */
+static inline bool rows_goes_on(const struct leat_msg_field *field)
+{
+    return field->kind == LEAT_MSG_FIELD_LIST ||
+           (field->kind == LEAT_MSG_FIELD_REST && field->at != 0);
+}
+
 static inline void rows_make(struct leat_msg_writer *writer, const struct leat_msg_row *row,
                              uint64_t *state);
 
@@ -128,15 +143,14 @@ static inline void rows_make(struct leat_msg_writer *writer, const struct leat_m
     LEAT_ASSERT(row->bytes <= sizeof value);
     rows_fill(row, value, state);
     leat_msg_row_write(writer, row, value);
-    for (uint32_t i = 0; i < row->count; i++) {
+    for (uint32_t i = 0; i < rows_fields(row, value); i++) {
         const struct leat_msg_field *field = &row->fields[i];
         uint32_t count = 1;
         if (field->kind < LEAT_MSG_FIELD_LIST) continue;
         if (field->kind == LEAT_MSG_FIELD_LIST) memcpy(&count, value + field->at, sizeof count);
         if (field->list) leat_msg_write_array(writer, count);
         rows_elements_make(writer, field->row, count, state);
-        if (field->kind == LEAT_MSG_FIELD_LIST)
-            leat_msg_row_write_behind(writer, row, value, field->at);
+        if (rows_goes_on(field)) leat_msg_row_write_behind(writer, row, value, field->at);
     }
 }
 
@@ -175,7 +189,7 @@ static inline bool rows_copy(struct leat_msg_reader *reader, const struct leat_m
     struct leat_msg_reader elements[ROWS_FIELDS_MAX];
     uint32_t counts[ROWS_FIELDS_MAX] = {0};
     uint32_t left = leat_msg_row_read(reader, row, value);
-    for (uint32_t i = 0; i < row->count && !reader->failed; i++) {
+    for (uint32_t i = 0; i < rows_fields(row, value) && !reader->failed; i++) {
         const struct leat_msg_field *field = &row->fields[i];
         if (field->kind < LEAT_MSG_FIELD_LIST) continue;
         if (field->kind == LEAT_MSG_FIELD_REST) {
@@ -190,21 +204,20 @@ static inline bool rows_copy(struct leat_msg_reader *reader, const struct leat_m
             continue;
         }
         leat_msg_skip_n(reader, counts[i]);
-        if (field->kind == LEAT_MSG_FIELD_LIST)
+        if (rows_goes_on(field))
             left = leat_msg_row_read_behind(reader, row, value, field->at, left);
     }
     leat_msg_skip_n(reader, left);
     if (reader->failed) return false;
     leat_msg_row_write(writer, row, value);
-    for (uint32_t i = 0; i < row->count; i++) {
+    for (uint32_t i = 0; i < rows_fields(row, value); i++) {
         const struct leat_msg_field *field = &row->fields[i];
         if (field->kind < LEAT_MSG_FIELD_LIST) continue;
         if (field->list) leat_msg_write_array(writer, counts[i]);
         if (counts[i] > 0 &&
             !rows_elements_copy(&elements[i], field->row, counts[i], writer, depth))
             return false;
-        if (field->kind == LEAT_MSG_FIELD_LIST)
-            leat_msg_row_write_behind(writer, row, value, field->at);
+        if (rows_goes_on(field)) leat_msg_row_write_behind(writer, row, value, field->at);
     }
     return true;
 }

@@ -33,7 +33,7 @@ static inline void rows_bytes_expect(const leat_msg_row_fn *rows, size_t count,
             rows_fill(row, value, &random);
             leat_msg_row_write(&writer, row, value);
             for (uint32_t i = 0; i + 1 < row->count; i++)
-                if (row->fields[i].kind == LEAT_MSG_FIELD_LIST)
+                if (rows_goes_on(&row->fields[i]))
                     leat_msg_row_write_behind(&writer, row, value, row->fields[i].at);
             crc = leat_crc32c(crc, out, writer.used);
         }

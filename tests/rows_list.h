@@ -19,6 +19,7 @@
 #define LIST(row, member, ...)
 #define VALUES(member, text, ...)
 #define REST(row, text)
+#define REST_AT(row, member, text, ...)
 #define REST_LIST(row)
 #define END
 #include LEAT_ROWS
@@ -41,6 +42,7 @@
 #undef LIST
 #undef VALUES
 #undef REST
+#undef REST_AT
 #undef REST_LIST
 #undef END
 #undef LEAT_ROWS

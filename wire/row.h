@@ -78,7 +78,7 @@ struct leat_msg_row {
 /** The row's array, up to and with the header of the first list, or up to the first REST. Thread: any. */
 void leat_msg_row_write(struct leat_msg_writer *writer, const struct leat_msg_row *row,
                         const void *value);
-/** What follows the elements of a list: the same from behind the field that is that member on. */
+/** What follows the elements of a list, or a REST_AT: the same from behind the field that is that member on. */
 void leat_msg_row_write_behind(struct leat_msg_writer *writer, const struct leat_msg_row *row,
                                const void *value, size_t member_at);
 /**
@@ -90,9 +90,15 @@ void leat_msg_row_write_behind(struct leat_msg_writer *writer, const struct leat
  */
 uint32_t leat_msg_row_read(struct leat_msg_reader *reader, const struct leat_msg_row *row,
                            void *out_value);
-/** The fields behind the elements of that list, of which leat_msg_row_read() has left so many. Returns as that. */
+/** The fields behind the elements of that list, or behind that REST_AT, of which there are `left`. Returns as
+ * leat_msg_row_read(). */
 uint32_t leat_msg_row_read_behind(struct leat_msg_reader *reader, const struct leat_msg_row *row,
                                   void *out_value, size_t member_at, uint32_t left);
+/* The same of a row that is called as its struct. */
+#define LEAT_MSG_WRITE_BEHIND(writer, name, value, member)                                         \
+    leat_msg_row_write_behind(writer, name##_row(), value, offsetof(struct name, member))
+#define LEAT_MSG_READ_BEHIND(reader, name, value, member, left)                                    \
+    leat_msg_row_read_behind(reader, name##_row(), value, offsetof(struct name, member), left)
 /** A whole body; false: it is none, or bytes follow it. */
 bool leat_msg_row_decode(const void *bytes, size_t count, const struct leat_msg_row *row,
                          void *out_value) LEAT_NODISCARD;

@@ -115,6 +115,8 @@
 #define LIST(row_name, member, ...) PART(LIST, member, "", .row = row_name##_row, ##__VA_ARGS__)
 #define VALUES(member, text, ...)   PART(LIST, member, text, ##__VA_ARGS__)
 #define REST(row_name, text)        {.name = text, .kind = LEAT_MSG_FIELD_REST, .row = row_name##_row},
+#define REST_AT(row_name, member, text, ...)                                                       \
+    PART(REST, member, text, .row = row_name##_row, ##__VA_ARGS__)
 #define REST_LIST(row_name)                                                                        \
     {.name = "", .kind = LEAT_MSG_FIELD_REST, .row = row_name##_row, .list = true},
 #include LEAT_ROWS
@@ -150,5 +152,6 @@
 #undef LIST
 #undef VALUES
 #undef REST
+#undef REST_AT
 #undef REST_LIST
 #undef LEAT_ROWS

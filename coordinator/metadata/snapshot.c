@@ -49,12 +49,6 @@ static void log_write(struct leat_msg_writer *writer, const struct leat_machine_
     }
 }
 
-/* Behind the elements of a list. */
-#define WRITE_BEHIND(writer, name, value, member)                                                  \
-    leat_msg_row_write_behind(writer, name##_row(), value, offsetof(struct name, member))
-#define READ_BEHIND(reader, name, value, member, left)                                             \
-    leat_msg_row_read_behind(reader, name##_row(), value, offsetof(struct name, member), left)
-
 static void stream_write(struct leat_msg_writer *writer, const struct leat_machine_stream *stream)
 {
     const struct leat_stream_desc *desc = stream->desc;
@@ -73,10 +67,10 @@ static void stream_write(struct leat_msg_writer *writer, const struct leat_machi
             stream->owners[i] == LEAT_OWNER_NONE ? 0 : stream->owners[i] + 1u};
         leat_kept_streamlet_write(writer, &streamlet);
     }
-    WRITE_BEHIND(writer, leat_kept_stream, &kept, streamlet_count);
+    LEAT_MSG_WRITE_BEHIND(writer, leat_kept_stream, &kept, streamlet_count);
     for (uint32_t i = 0; i < stream->log_count; i++)
         log_write(writer, &stream->logs[i]);
-    WRITE_BEHIND(writer, leat_kept_stream, &kept, log_count);
+    LEAT_MSG_WRITE_BEHIND(writer, leat_kept_stream, &kept, log_count);
 }
 
 /* Of a ring the oldest is written first. */
@@ -109,21 +103,21 @@ static void machine_write(struct leat_msg_writer *writer, const struct leat_mach
     leat_kept_machine_write(writer, &kept);
     for (uint32_t i = 0; i < machine->node_count; i++)
         leat_kept_node_write(writer, &machine->nodes[i]);
-    WRITE_BEHIND(writer, leat_kept_machine, &kept, node_count);
+    LEAT_MSG_WRITE_BEHIND(writer, leat_kept_machine, &kept, node_count);
     for (uint32_t i = 0; i < machine->stream_count; i++)
         stream_write(writer, &machine->streams[i]);
-    WRITE_BEHIND(writer, leat_kept_machine, &kept, stream_count);
+    LEAT_MSG_WRITE_BEHIND(writer, leat_kept_machine, &kept, stream_count);
     for (uint32_t i = 0; i < machine->session_count; i++)
         leat_kept_session_write(writer, &machine->sessions[i]);
-    WRITE_BEHIND(writer, leat_kept_machine, &kept, session_count);
+    LEAT_MSG_WRITE_BEHIND(writer, leat_kept_machine, &kept, session_count);
     uint32_t first = ring_first(machine->outcome_count, machine->outcome_next, LEAT_OUTCOMES_MAX);
     for (uint32_t i = 0; i < machine->outcome_count; i++)
         leat_kept_outcome_write(writer, &machine->outcomes[(first + i) % LEAT_OUTCOMES_MAX]);
-    WRITE_BEHIND(writer, leat_kept_machine, &kept, outcome_count);
+    LEAT_MSG_WRITE_BEHIND(writer, leat_kept_machine, &kept, outcome_count);
     first = ring_first(machine->gone_count, machine->gone_next, LEAT_GONE_NAMES_MAX);
     for (uint32_t i = 0; i < machine->gone_count; i++)
         leat_msg_write_u64(writer, machine->gone_names[(first + i) % LEAT_GONE_NAMES_MAX]);
-    WRITE_BEHIND(writer, leat_kept_machine, &kept, gone_count);
+    LEAT_MSG_WRITE_BEHIND(writer, leat_kept_machine, &kept, gone_count);
     for (uint32_t i = 0; i < machine->voter_count; i++)
         leat_kept_voter_write(writer, &machine->voters[i]);
 }
@@ -197,11 +191,11 @@ static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader
         machine->nodes[owners[i]].info.streamlets++;
         machine->nodes[owners[i]].logs += settings.logs;
     }
-    left = READ_BEHIND(reader, leat_kept_stream, &kept, streamlet_count, left);
+    left = LEAT_MSG_READ_BEHIND(reader, leat_kept_stream, &kept, streamlet_count, left);
     if (reader->failed || kept.log_count != streamlets * settings.logs) return LEAT_E_CORRUPT;
     for (uint32_t i = 0; i < kept.log_count; i++)
         log_read(reader, &logs[i]);
-    (void)READ_BEHIND(reader, leat_kept_stream, &kept, log_count, left);
+    (void)LEAT_MSG_READ_BEHIND(reader, leat_kept_stream, &kept, log_count, left);
     desc->remade = kept.remade;
     return reader->failed ? LEAT_E_CORRUPT : LEAT_OK;
 }
@@ -296,21 +290,21 @@ static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reade
     uint32_t left = leat_kept_machine_read(reader, &kept);
     head_take(machine, &kept);
     if (!nodes_read(machine, reader, kept.node_count)) return LEAT_E_CORRUPT;
-    left = READ_BEHIND(reader, leat_kept_machine, &kept, node_count, left);
+    left = LEAT_MSG_READ_BEHIND(reader, leat_kept_machine, &kept, node_count, left);
     for (uint32_t i = 0; i < kept.stream_count && !reader->failed; i++) {
         leat_err rc = stream_read(machine, reader);
         if (rc != LEAT_OK) return rc;
     }
-    left = READ_BEHIND(reader, leat_kept_machine, &kept, stream_count, left);
+    left = LEAT_MSG_READ_BEHIND(reader, leat_kept_machine, &kept, stream_count, left);
     leat_err rc = reader->failed ? LEAT_E_CORRUPT : staged_read(machine, &kept);
     if (rc == LEAT_OK) rc = sessions_read(machine, reader, kept.session_count);
-    left = READ_BEHIND(reader, leat_kept_machine, &kept, session_count, left);
+    left = LEAT_MSG_READ_BEHIND(reader, leat_kept_machine, &kept, session_count, left);
     if (rc == LEAT_OK) rc = outcomes_read(machine, reader, kept.outcome_count);
     if (rc != LEAT_OK) return rc; /* also where memory lacks: what follows was not come to */
-    left = READ_BEHIND(reader, leat_kept_machine, &kept, outcome_count, left);
+    left = LEAT_MSG_READ_BEHIND(reader, leat_kept_machine, &kept, outcome_count, left);
     machine->unowned_changes = kept.unowned_changes;
     if (!gone_read(machine, reader, kept.gone_count)) return LEAT_E_CORRUPT;
-    (void)READ_BEHIND(reader, leat_kept_machine, &kept, gone_count, left);
+    (void)LEAT_MSG_READ_BEHIND(reader, leat_kept_machine, &kept, gone_count, left);
     if (!voters_read(machine, reader, kept.voter_count)) return LEAT_E_CORRUPT;
     return leat_msg_read_done(reader) ? LEAT_OK : LEAT_E_CORRUPT;
 }
