@@ -33,12 +33,13 @@ bool leat_groups_classic_record(struct leat_groups *groups, struct leat_group *g
     bool whole = leat_groups_record_fits(groups, head + classic->stored_bytes);
     /* Too large for any batch: recorded without its members. Else it waits for the next batch. */
     if (!whole && groups->builder.record_count > 0) return false;
-    struct leat_msg_writer writer =
-        leat_groups_record_begin(groups, RECORD_CLASSIC_GROUP, group->maker ? 4 : 3);
-    leat_msg_write_string(&writer, group->name, strlen(group->name));
-    leat_msg_write_u64(&writer, group->generation);
+    struct leat_msg_writer writer = leat_groups_record_begin(groups);
+    struct leat_stored_record record = {.generation = group->generation, .maker = group->maker};
+    memcpy(record.name, group->name, sizeof record.name);
+    leat_record_classic_write(&writer, &record);
     leat_classic_encode(&writer, classic, whole);
-    if (group->maker) leat_msg_write_u64(&writer, group->maker);
+    leat_msg_row_write_behind(&writer, leat_record_classic_row(), &record,
+                              offsetof(struct leat_stored_record, classic));
     leat_groups_record_add(groups, &writer);
     return true;
 }

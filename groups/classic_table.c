@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of classic groups and their bytes: see classic_table.h. */
-#include "groups/classic_table.h"
+#include "groups/stored.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -281,91 +281,104 @@ struct leat_msg_string leat_classic_metadata(const struct leat_classic *classic,
     return (struct leat_msg_string){"", 0};
 }
 
-/* ---- bytes: [type, protocol, leader, phase, [member...]]
- * member: [id, session ms, rebalance ms, instance, client, host, [name, metadata...], assignment, address]
- */
+/* ---- bytes ---- */
 
-static void text_write(struct leat_msg_writer *writer, struct leat_msg_string text)
+static struct leat_msg_bin bin_of(struct leat_msg_string text)
 {
-    leat_msg_write_bin(writer, text.bytes ? text.text : "", text.bytes);
+    return (struct leat_msg_bin){text.text, text.bytes};
+}
+
+static struct leat_msg_string text_of(struct leat_msg_bin bin)
+{
+    return (struct leat_msg_string){bin.data, bin.bytes};
+}
+
+static void member_encode(struct leat_msg_writer *writer, const struct leat_classic_member *member)
+{
+    enum { FIELDS = 8 };
+    const struct leat_stored_classic_member stored = {
+        .id = bin_of(leat_classic_text(member->id)),
+        .session_ms = member->session_ms,
+        .rebalance_ms = member->rebalance_ms,
+        .instance = bin_of(member->instance),
+        .client = bin_of(member->client),
+        .host = bin_of(member->host),
+        .text_count = 2 * member->protocol_count,
+        .assignment = {member->assignment, member->assignment_bytes},
+        .address = member->address,
+        .fields = FIELDS + (member->address != 0),
+    };
+    leat_stored_classic_member_write(writer, &stored);
+    for (uint32_t p = 0; p < member->protocol_count; p++) {
+        const struct leat_classic_protocol *protocol = &member->protocols[p];
+        leat_msg_write_bin(writer, protocol->name.text, protocol->name.bytes);
+        leat_msg_write_bin(writer, protocol->metadata.text, protocol->metadata.bytes);
+    }
+    LEAT_MSG_WRITE_BEHIND(writer, leat_stored_classic_member, &stored, text_count);
 }
 
 void leat_classic_encode(struct leat_msg_writer *writer, const struct leat_classic *classic,
                          bool with_members)
 {
-    leat_msg_write_array(writer, 5);
-    text_write(writer, leat_classic_text(classic->protocol_type));
-    text_write(writer, leat_classic_text(classic->protocol));
-    text_write(writer, leat_classic_text(classic->leader));
-    leat_msg_write_u64(writer, (uint64_t)classic->phase);
-    leat_msg_write_array(writer, with_members ? leat_classic_members_joined(classic) : 0);
-    for (uint32_t i = 0; i < classic->member_count && with_members; i++) {
-        const struct leat_classic_member *member = classic->members[i];
-        if (member->pending) continue;
-        leat_msg_write_array(writer, member->address != 0 ? 9 : 8);
-        text_write(writer, leat_classic_text(member->id));
-        leat_msg_write_u64(writer, member->session_ms);
-        leat_msg_write_u64(writer, member->rebalance_ms);
-        text_write(writer, member->instance);
-        text_write(writer, member->client);
-        text_write(writer, member->host);
-        leat_msg_write_array(writer, 2 * member->protocol_count);
-        for (uint32_t p = 0; p < member->protocol_count; p++) {
-            text_write(writer, member->protocols[p].name);
-            text_write(writer, member->protocols[p].metadata);
-        }
-        text_write(writer, (struct leat_msg_string){member->assignment, member->assignment_bytes});
-        if (member->address != 0) leat_msg_write_u64(writer, member->address);
-    }
+    const struct leat_stored_classic stored = {
+        .protocol_type = bin_of(leat_classic_text(classic->protocol_type)),
+        .protocol = bin_of(leat_classic_text(classic->protocol)),
+        .leader = bin_of(leat_classic_text(classic->leader)),
+        .phase = classic->phase,
+        .member_count = with_members ? leat_classic_members_joined(classic) : 0,
+    };
+    leat_stored_classic_write(writer, &stored);
+    for (uint32_t i = 0; i < classic->member_count && with_members; i++)
+        if (!classic->members[i]->pending) member_encode(writer, classic->members[i]);
 }
 
-static bool text_read(struct leat_msg_reader *reader, char *out, size_t capacity)
+static bool text_take(struct leat_msg_bin text, char *out, size_t capacity)
 {
-    struct leat_msg_string text = leat_msg_read_string(reader);
-    if (reader->failed || text.bytes >= capacity) return false;
+    if (text.bytes >= capacity) return false;
     memset(out, 0, capacity);
-    if (text.bytes) memcpy(out, text.text, text.bytes);
+    if (text.bytes) memcpy(out, text.data, text.bytes);
     return true;
 }
 
 static bool member_decode(struct leat_msg_reader *reader, struct leat_classic *classic)
 {
     struct leat_classic_protocol protocols[LEAT_CLASSIC_PROTOCOLS_MAX];
-    struct leat_classic_call call = {.protocols = protocols};
-    const uint32_t fields = leat_msg_read_array(reader);
-    if ((fields != 8 && fields != 9) || classic->member_count == LEAT_GROUPS_MEMBERS_MAX)
+    struct leat_stored_classic_member stored;
+    uint32_t left = leat_stored_classic_member_read(reader, &stored);
+    if (reader->failed || classic->member_count == LEAT_GROUPS_MEMBERS_MAX ||
+        stored.text_count % 2 || stored.text_count / 2 > LEAT_CLASSIC_PROTOCOLS_MAX)
         return false;
     struct leat_classic_member *member = leat_classic_member_add(classic);
-    if (!member || !text_read(reader, member->id, sizeof member->id)) return false;
-    member->session_ms = leat_msg_read_u32(reader);
-    member->rebalance_ms = leat_msg_read_u32(reader);
-    call.instance = leat_msg_read_string(reader);
-    call.client = leat_msg_read_string(reader);
-    call.host = leat_msg_read_string(reader);
-    uint32_t texts = leat_msg_read_array(reader);
-    if (reader->failed || texts % 2 || texts / 2 > LEAT_CLASSIC_PROTOCOLS_MAX) return false;
-    for (uint32_t p = 0; p < texts / 2; p++) {
+    if (!member || !text_take(stored.id, member->id, sizeof member->id)) return false;
+    for (uint32_t p = 0; p < stored.text_count / 2; p++) {
         protocols[p].name = leat_msg_read_string(reader);
         protocols[p].metadata = leat_msg_read_string(reader);
         if (protocols[p].name.bytes > LEAT_CLASSIC_TEXT_BYTES_MAX) return false;
     }
-    call.protocol_count = texts / 2;
-    struct leat_msg_string assignment = leat_msg_read_string(reader);
-    if (fields == 9) member->address = leat_msg_read_u64(reader);
+    (void)LEAT_MSG_READ_BEHIND(reader, leat_stored_classic_member, &stored, text_count, left);
+    const struct leat_classic_call call = {.instance = text_of(stored.instance),
+                                           .client = text_of(stored.client),
+                                           .host = text_of(stored.host),
+                                           .protocols = protocols,
+                                           .protocol_count = stored.text_count / 2};
+    member->session_ms = stored.session_ms;
+    member->rebalance_ms = stored.rebalance_ms;
+    member->address = stored.address;
     return !reader->failed && leat_classic_facts_set(classic, member, &call) == LEAT_OK &&
-           leat_classic_assignment_set(classic, member, assignment) == LEAT_OK;
+           leat_classic_assignment_set(classic, member, text_of(stored.assignment)) == LEAT_OK;
 }
 
 struct leat_classic *leat_classic_decode(struct leat_msg_reader *reader)
 {
-    struct leat_classic *classic = leat_classic_create();
-    bool ok = classic && leat_msg_read_array(reader) == 5 &&
-              text_read(reader, classic->protocol_type, sizeof classic->protocol_type) &&
-              text_read(reader, classic->protocol, sizeof classic->protocol) &&
-              text_read(reader, classic->leader, sizeof classic->leader);
-    uint32_t phase = ok ? leat_msg_read_u32(reader) : 0;
-    ok = ok && phase <= LEAT_CLASSIC_STABLE;
-    for (uint32_t i = ok ? leat_msg_read_array(reader) : 0; i > 0 && ok; i--)
+    struct leat_stored_classic stored;
+    (void)leat_stored_classic_read(reader, &stored);
+    struct leat_classic *classic = reader->failed ? NULL : leat_classic_create();
+    bool ok =
+        classic &&
+        text_take(stored.protocol_type, classic->protocol_type, sizeof classic->protocol_type) &&
+        text_take(stored.protocol, classic->protocol, sizeof classic->protocol) &&
+        text_take(stored.leader, classic->leader, sizeof classic->leader);
+    for (uint32_t i = 0; ok && i < stored.member_count; i++)
         ok = member_decode(reader, classic);
     if (!ok || reader->failed) {
         reader->failed = true;
@@ -374,7 +387,7 @@ struct leat_classic *leat_classic_decode(struct leat_msg_reader *reader)
     }
     /* Stored without its members it is empty: they join anew. */
     classic->phase =
-        classic->member_count > 0 ? (enum leat_classic_phase)phase : LEAT_CLASSIC_EMPTY;
+        classic->member_count > 0 ? (enum leat_classic_phase)stored.phase : LEAT_CLASSIC_EMPTY;
     classic->assigned_bytes = leat_classic_assigned_bytes(classic);
     bytes_count(classic);
     return classic;

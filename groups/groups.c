@@ -285,8 +285,7 @@ bool leat_groups_do(struct leat_groups *groups, struct leat_groups_request *requ
         leat_groups_wait_begin(groups, request, REQUEST_WAKING);
         if (groups->life == LIFE_NEW) {
             leat_groups_enter(groups, LIFE_WAKING);
-            struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 0);
-            leat_groups_record_add(groups, &writer);
+            leat_groups_nothing_add(groups);
         }
         leat_groups_append_try(groups);
     }

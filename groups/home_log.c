@@ -28,6 +28,14 @@ bool leat_groups_record_fits(const struct leat_groups *groups, size_t bytes)
            LEAT_GROUPS_BATCH_BYTES_MAX;
 }
 
+struct leat_msg_writer leat_groups_record_begin(struct leat_groups *groups)
+{
+    LEAT_ASSERT_OWNER(groups->options.core);
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, groups->scratch, LEAT_GROUPS_BATCH_BYTES_MAX);
+    return writer;
+}
+
 void leat_groups_record_add(struct leat_groups *groups, const struct leat_msg_writer *writer)
 {
     LEAT_ASSERT_OWNER(groups->options.core);
@@ -36,6 +44,14 @@ void leat_groups_record_add(struct leat_groups *groups, const struct leat_msg_wr
     leat_err rc = leat_batch_builder_add(&groups->builder, ms, NULL, 0, writer->bytes, writer->used,
                                          NULL, 0, 0);
     LEAT_ASSERT(rc == LEAT_OK); /* leat_groups_record_fits() was asked */
+}
+
+void leat_groups_nothing_add(struct leat_groups *groups)
+{
+    LEAT_ASSERT_OWNER(groups->options.core);
+    struct leat_msg_writer writer = leat_groups_record_begin(groups);
+    leat_record_nothing_write(&writer, &(struct leat_stored_record){0});
+    leat_groups_record_add(groups, &writer);
 }
 
 /* One batch is on its way at a time; what comes meanwhile goes together into the next. */
@@ -92,21 +108,7 @@ bool leat_groups_must_append(struct leat_groups *groups)
 {
     LEAT_ASSERT_OWNER(groups->options.core);
     if (!groups->options.followed || LEAT_BUG(OLD_HOME)) return !leat_groups_all_acked(groups);
-    if (groups->builder.record_count == 0) {
-        struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 0);
-        leat_groups_record_add(groups, &writer);
-    }
+    if (groups->builder.record_count == 0) leat_groups_nothing_add(groups);
     leat_groups_append_try(groups);
     return true;
-}
-
-struct leat_msg_writer leat_groups_record_begin(struct leat_groups *groups, enum record_kind kind,
-                                                uint32_t fields)
-{
-    LEAT_ASSERT_OWNER(groups->options.core);
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, groups->scratch, LEAT_GROUPS_BATCH_BYTES_MAX);
-    leat_msg_write_array(&writer, 1 + fields);
-    leat_msg_write_u64(&writer, (uint64_t)kind);
-    return writer;
 }

@@ -4,7 +4,7 @@
  * home.c: the groups of a home, answers, requests that wait. home_log.c: batches and acks. places.c: room for groups.
  * groups.c: life, requests, time. members.c: joins and sharing out. classic.c, classic_members.c, classic_share.c: the
  * same of classic groups. offsets.c: commits, fetches, deletion. state.c: snapshot and replay. table.c,
- * classic_table.c: the data. Nothing calls what calls it. */
+ * classic_table.c: the data. stored.c: what comes of bodies.def. Nothing calls what calls it. */
 #ifndef LEAT_GROUPS_INTERNAL_H
 #define LEAT_GROUPS_INTERNAL_H
 
@@ -13,20 +13,9 @@
 #include "groups/classic.h"
 #include "groups/classic_table.h"
 #include "groups/groups.h"
+#include "groups/stored.h"
 #include "groups/table.h"
 
-/* Records of the home log: [kind, ...]. Values are absolute: replay may repeat them. */
-enum record_kind {
-    RECORD_NOTHING = 0,      /* [0] the first append of this life; is this the home still? */
-    RECORD_NATIVE_GROUP = 1, /* [1, group] */
-    /* [2, group name, [[stream, streamlet, log, segment group or -1, offset]...]]; of classic groups a row may go on:
-     * leader epoch plus 1, metadata. Segment group -1, offset LEAT_SEGMENT_GROUP_DONE: the log's is forgotten */
-    RECORD_COMMIT = 2,
-    RECORD_DELETE = 3, /* [3, group name] */
-    /* [4, group name, generation, classic group]; its offsets stay. Its maker may follow, for a group that is new by
-     * that */
-    RECORD_CLASSIC_GROUP = 4,
-};
 /* Rows that are looked at for answers of joins before others have their turn. */
 enum { SLICE_ROWS = 128 * 1024 };
 enum { RETRY_US = 100 * 1000, READ_POLL_US = 5 * 1000, RECORD_HEAD_BYTES = 512 };
@@ -124,11 +113,12 @@ void leat_groups_break(struct leat_groups *groups, leat_err rc, const char *why)
 
 /** Whether the batch that gathers has room for a record of so many bytes. */
 bool leat_groups_record_fits(const struct leat_groups *groups, size_t bytes);
-/** Begin a record in the scratch buffer: one at a time; `fields` follow the kind. */
-struct leat_msg_writer leat_groups_record_begin(struct leat_groups *groups, enum record_kind kind,
-                                                uint32_t fields);
+/** For a record in the scratch buffer: one at a time. */
+struct leat_msg_writer leat_groups_record_begin(struct leat_groups *groups);
 /** Put the record into the batch that gathers; leat_groups_record_fits() was asked. */
 void leat_groups_record_add(struct leat_groups *groups, const struct leat_msg_writer *writer);
+/** A record that changes nothing: its ack shows that this is the home still. */
+void leat_groups_nothing_add(struct leat_groups *groups);
 /** New buffers; nothing is in those that are there. Without memory these stay. */
 void leat_groups_buffers_renew(struct leat_groups *groups);
 /** Send what gathered, unless a batch is on its way or the log has no room. May break the home. */

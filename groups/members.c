@@ -142,7 +142,8 @@ static void generation_begin(struct leat_groups *groups, struct leat_group *grou
     group->phase = LEAT_GROUP_STABLE;
     leat_group_assign(group);
     leat_group_bytes_count(group);
-    struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NATIVE_GROUP, 1);
+    struct leat_msg_writer writer = leat_groups_record_begin(groups);
+    leat_record_native_write(&writer, &(struct leat_stored_record){0});
     leat_group_encode(&writer, group, false);
     leat_groups_record_add(groups, &writer);
     for (uint32_t i = 0; i < group->member_count; i++)

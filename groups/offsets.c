@@ -177,14 +177,28 @@ static uint32_t commit_skip(struct leat_group *group, const struct leat_groups_r
 
 static void row_write(struct leat_msg_writer *writer, const struct leat_groups_offset *row)
 {
+    enum { OFFSET = 5, NOTED = 7 };
     bool noted = row->leader_epoch_plus_1 > 0 || row->metadata_bytes > 0;
-    leat_msg_write_array(writer, noted ? 7 : 5);
-    leat_msg_write_log(writer, row->log);
-    leat_msg_write_i64(writer, row->group);
-    leat_msg_write_u64(writer, row->offset);
-    if (!noted) return;
-    leat_msg_write_u64(writer, row->leader_epoch_plus_1);
-    leat_msg_write_bin(writer, row->metadata_bytes ? row->metadata : "", row->metadata_bytes);
+    const struct leat_stored_offset stored = {
+        .log = row->log,
+        .group = row->group,
+        .offset = row->offset,
+        .leader_epoch_plus_1 = row->leader_epoch_plus_1,
+        .metadata = {row->metadata, row->metadata_bytes},
+        .fields = noted ? NOTED : OFFSET,
+    };
+    leat_stored_offset_write(writer, &stored);
+}
+
+/* The rows follow. */
+static struct leat_msg_writer commit_begin(struct leat_groups *groups,
+                                           const struct leat_group *group, uint32_t rows)
+{
+    struct leat_msg_writer writer = leat_groups_record_begin(groups);
+    struct leat_stored_record record = {.offset_count = rows};
+    memcpy(record.name, group->name, sizeof record.name);
+    leat_record_commit_write(&writer, &record);
+    return writer;
 }
 
 /* One value of a commit: into the table and the record. */
@@ -238,9 +252,8 @@ static void commit_apply(struct leat_groups *groups, struct leat_groups_request 
     /* This commit made the group, or the group has no record yet: a replay needs the group before its offsets. */
     if (group->classic && group->generation == 0) (void)leat_groups_classic_record(groups, group);
     uint32_t skips = commit_skip(group, request);
-    struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_COMMIT, 2);
-    leat_msg_write_string(&writer, group->name, strlen(group->name));
-    leat_msg_write_array(&writer, (uint32_t)request->commit_count + skips);
+    struct leat_msg_writer writer =
+        commit_begin(groups, group, (uint32_t)request->commit_count + skips);
     for (size_t i = 0; i < request->commit_count; i++)
         if (queries && queries[i].skips) {
             struct leat_groups_offset gone = {.log = request->commits[i].log,
@@ -491,9 +504,7 @@ bool leat_groups_do_offsets_delete(struct leat_groups *groups, struct leat_group
     if (!leat_groups_record_fits(groups, bytes))
         return leat_groups_answer(request, LEAT_E_AGAIN,
                                   "the home log has as much to take as it may");
-    struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_COMMIT, 2);
-    leat_msg_write_string(&writer, group->name, strlen(group->name));
-    leat_msg_write_array(&writer, count);
+    struct leat_msg_writer writer = commit_begin(groups, group, count);
     for (size_t i = 0; i < request->log_count; i++) {
         struct leat_group_log *log = leat_group_log_find(group, request->logs[i]);
         if (!log || !log->has_offset) continue;

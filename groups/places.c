@@ -28,8 +28,10 @@ static void group_idle_drop(struct leat_groups *groups, uint64_t maker)
 void leat_groups_group_forget(struct leat_groups *groups, const struct leat_group *group)
 {
     LEAT_ASSERT_OWNER(groups->options.core);
-    struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_DELETE, 1);
-    leat_msg_write_string(&writer, group->name, strlen(group->name));
+    struct leat_msg_writer writer = leat_groups_record_begin(groups);
+    struct leat_stored_record record = {0};
+    memcpy(record.name, group->name, sizeof record.name);
+    leat_record_delete_write(&writer, &record);
     leat_groups_group_remove(groups, group->name);
     leat_groups_record_add(groups, &writer);
 }

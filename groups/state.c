@@ -64,25 +64,18 @@ static void app_on_restore(void *ctx, const uint8_t *bytes, size_t count)
 
 static bool replay_commit(struct leat_groups *groups, struct leat_msg_reader *reader)
 {
-    char name[LEAT_GROUPS_NAME_BYTES_MAX + 1] = {0};
-    struct leat_msg_string text = leat_msg_read_string(reader);
-    if (text.bytes > LEAT_GROUPS_NAME_BYTES_MAX) return false;
-    if (text.bytes) memcpy(name, text.text, text.bytes);
-    struct leat_group *group = leat_groups_group_find(groups, name);
-    for (uint32_t i = leat_msg_read_array(reader); i > 0 && !reader->failed; i--) {
-        uint32_t fields = leat_msg_read_array(reader);
-        if (fields != 5 && fields != 7) return false;
-        struct leat_log_ref ref = leat_msg_read_log(reader);
-        int64_t segment_group = leat_msg_read_i64(reader);
-        uint64_t offset = leat_msg_read_u64(reader);
-        uint32_t epoch = fields == 7 ? leat_msg_read_u32(reader) : 0;
-        struct leat_msg_string metadata = {0};
-        if (fields == 7) metadata = leat_msg_read_string(reader);
+    struct leat_stored_record record;
+    (void)leat_record_commit_read(reader, &record);
+    struct leat_group *group = leat_groups_group_find(groups, record.name);
+    for (uint32_t i = 0; i < record.offset_count && !reader->failed; i++) {
+        struct leat_stored_offset row;
+        (void)leat_stored_offset_read(reader, &row);
         if (reader->failed || !group) continue; /* deleted by what the snapshot already holds */
-        struct leat_group_log *log = leat_group_log_add(group, ref);
+        struct leat_group_log *log = leat_group_log_add(group, row.log);
         if (!log ||
-            leat_group_commit(group, log, segment_group, offset, true) == LEAT_E_NO_MEMORY ||
-            leat_group_offset_note(log, epoch, metadata.text, metadata.bytes) != LEAT_OK)
+            leat_group_commit(group, log, row.group, row.offset, true) == LEAT_E_NO_MEMORY ||
+            leat_group_offset_note(log, row.leader_epoch_plus_1, row.metadata.data,
+                                   row.metadata.bytes) != LEAT_OK)
             return false;
     }
     if (group) leat_group_bytes_count(group);
@@ -90,22 +83,20 @@ static bool replay_commit(struct leat_groups *groups, struct leat_msg_reader *re
 }
 
 /* A classic group's members and generation; what it has committed is recorded apart. */
-static bool replay_group(struct leat_groups *groups, struct leat_msg_reader *reader,
-                         bool with_maker)
+static bool replay_group(struct leat_groups *groups, struct leat_msg_reader *reader)
 {
-    char name[LEAT_GROUPS_NAME_BYTES_MAX + 1] = {0};
-    struct leat_msg_string text = leat_msg_read_string(reader);
-    if (text.bytes > LEAT_GROUPS_NAME_BYTES_MAX) return false;
-    if (text.bytes) memcpy(name, text.text, text.bytes);
-    uint32_t generation = leat_msg_read_u32(reader);
-    struct leat_classic *classic = leat_classic_decode(reader);
+    struct leat_stored_record record;
+    uint32_t left = leat_record_classic_read(reader, &record);
+    struct leat_classic *classic = reader->failed ? NULL : leat_classic_decode(reader);
     if (!classic) return false;
-    uint64_t maker = with_maker ? leat_msg_read_u64(reader) : 0;
-    struct leat_group *group = leat_groups_group_find(groups, name);
+    if (left > 1)
+        (void)leat_msg_row_read_behind(reader, leat_record_classic_row(), &record,
+                                       offsetof(struct leat_stored_record, classic), left - 1);
+    struct leat_group *group = leat_groups_group_find(groups, record.name);
     if (!group && groups->group_count < LEAT_GROUPS_PER_HOME_MAX) {
-        group = leat_group_create(name, LEAT_GROUPS_CLASSIC);
+        group = leat_group_create(record.name, LEAT_GROUPS_CLASSIC);
         if (group) {
-            group->maker = maker;
+            group->maker = record.maker;
             leat_groups_group_add(groups, group);
         }
     }
@@ -116,7 +107,7 @@ static bool replay_group(struct leat_groups *groups, struct leat_msg_reader *rea
     leat_classic_destroy(&group->classic);
     group->classic = classic;
     group->mode = LEAT_GROUPS_CLASSIC;
-    group->generation = generation;
+    group->generation = record.generation;
     group->member_count = 0; /* a native group without members has become a classic group */
     leat_group_bytes_count(group);
     return true;
@@ -124,22 +115,30 @@ static bool replay_group(struct leat_groups *groups, struct leat_msg_reader *rea
 
 static bool replay_record(struct leat_groups *groups, const struct leat_record *record)
 {
-    struct leat_msg_reader reader;
+    struct leat_msg_reader reader, ahead;
+    struct leat_stored_record stored;
     leat_msg_reader_init(&reader, record->value, record->value_bytes);
-    uint32_t fields = leat_msg_read_array(&reader);
-    uint32_t kind = leat_msg_read_u32(&reader);
-    if (reader.failed) return false;
-    if (kind == RECORD_NATIVE_GROUP) return group_take(groups, &reader);
-    if (kind == RECORD_COMMIT) return replay_commit(groups, &reader);
-    if (kind == RECORD_CLASSIC_GROUP) return replay_group(groups, &reader, fields > 4);
-    if (kind == RECORD_DELETE) {
-        char name[LEAT_GROUPS_NAME_BYTES_MAX + 1] = {0};
-        struct leat_msg_string text = leat_msg_read_string(&reader);
-        if (reader.failed || text.bytes > LEAT_GROUPS_NAME_BYTES_MAX) return false;
-        memcpy(name, text.text, text.bytes);
-        leat_groups_group_remove(groups, name);
+    ahead = reader;
+    (void)leat_msg_read_array(&ahead);
+    const uint32_t kind = leat_msg_read_u32(&ahead);
+    if (ahead.failed) return false;
+    switch (kind) {
+    case RECORD_NOTHING:
+        return true;
+    case RECORD_NATIVE_GROUP:
+        (void)leat_record_native_read(&reader, &stored);
+        return group_take(groups, &reader);
+    case RECORD_COMMIT:
+        return replay_commit(groups, &reader);
+    case RECORD_DELETE:
+        (void)leat_record_delete_read(&reader, &stored);
+        if (!reader.failed) leat_groups_group_remove(groups, stored.name);
+        return !reader.failed;
+    case RECORD_CLASSIC_GROUP:
+        return replay_group(groups, &reader);
+    default:
+        return false;
     }
-    return kind <= RECORD_DELETE;
 }
 
 static void app_on_replay(void *ctx, const struct leat_batch *batch)

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/log_rows.h"
 #include "base/mem.h"
-#include "groups/classic_table.h"
+#include "groups/stored.h"
 
 _Thread_local uint64_t leat_group_steps;
 
@@ -404,93 +404,92 @@ void leat_group_bytes_count(struct leat_group *group)
 
 static void log_encode(struct leat_msg_writer *writer, const struct leat_group_log *log)
 {
+    enum { READ = 9, NOTED = 11 };
     bool noted = log->leader_epoch_plus_1 > 0 || log->metadata_bytes > 0;
-    leat_msg_write_array(writer, noted ? 11 : 9);
-    leat_msg_write_log(writer, log->log);
-    leat_msg_write_u64(writer, log->owner);
-    leat_msg_write_bool(writer, log->has_offset);
-    leat_msg_write_u64(writer, log->offset);
-    leat_msg_write_u64(writer, log->first_group);
-    leat_msg_write_u64(writer, log->from_group);
-    leat_msg_write_array(writer, 2 * log->group_count);
+    const struct leat_stored_log stored = {.log = *log,
+                                           .number_count = 2 * log->group_count,
+                                           .fields = noted ? NOTED : READ,
+                                           .metadata = {log->metadata, log->metadata_bytes}};
+    leat_stored_log_write(writer, &stored);
     for (uint32_t g = 0; g < log->group_count; g++) {
         leat_msg_write_u64(writer, log->groups[g].group);
         leat_msg_write_u64(writer, log->groups[g].offset);
     }
-    if (!noted) return;
-    leat_msg_write_u64(writer, log->leader_epoch_plus_1);
-    leat_msg_write_bin(writer, log->metadata ? log->metadata : "", log->metadata_bytes);
+    LEAT_MSG_WRITE_BEHIND(writer, leat_stored_log, &stored, number_count);
+}
+
+/* Behind the elements of a list of a group, or its classic group. */
+#define BEHIND(member) offsetof(struct leat_stored_group, member)
+
+static const struct leat_msg_row *group_row(bool classic)
+{
+    return classic ? leat_stored_classic_group_row() : leat_stored_group_row();
 }
 
 void leat_group_encode(struct leat_msg_writer *writer, const struct leat_group *group,
                        bool with_members)
 {
-    uint32_t stored = 0;
+    enum { FIELDS = 6 };
+    const struct leat_msg_row *row = group_row(group->classic != NULL);
+    struct leat_stored_group stored = {
+        .generation = group->generation,
+        .next_serial = group->next_serial,
+        .mode = group->mode,
+        .log_count = group->log_count,
+        .fields = FIELDS + (group->classic != NULL) + (group->maker != 0),
+        .maker = group->maker,
+    };
+    memcpy(stored.name, group->name, sizeof stored.name);
     for (uint32_t i = 0; i < group->member_count; i++)
-        stored += !group->members[i].fresh; /* the gone keep their place in this generation */
-    leat_msg_write_array(writer, 6 + (group->classic != NULL) + (group->maker != 0));
-    leat_msg_write_string(writer, group->name, strlen(group->name));
-    leat_msg_write_u64(writer, group->generation);
-    leat_msg_write_u64(writer, group->next_serial);
-    leat_msg_write_u64(writer, (uint64_t)group->mode);
-    leat_msg_write_array(writer, stored);
+        stored.member_count +=
+            !group->members[i].fresh; /* the gone keep their place in this generation */
+    leat_msg_row_write(writer, row, &stored);
     for (uint32_t i = 0; i < group->member_count; i++) {
         const struct leat_group_member *member = &group->members[i];
         if (member->fresh) continue;
-        leat_msg_write_array(writer, 4);
-        leat_msg_write_string(writer, member->id, strlen(member->id));
-        leat_msg_write_u64(writer, member->serial);
-        leat_msg_write_u64(writer, member->session_ms);
-        leat_msg_write_array(writer, member->stream_count);
+        leat_stored_member_write(writer, member);
         for (uint32_t s = 0; s < member->stream_count; s++)
             leat_msg_write_u64(writer, member->streams[s]);
     }
-    leat_msg_write_array(writer, group->log_count);
+    leat_msg_row_write_behind(writer, row, &stored, BEHIND(member_count));
     for (uint32_t i = 0; i < group->log_count; i++)
         log_encode(writer, &group->logs[i]);
-    if (group->classic) leat_classic_encode(writer, group->classic, with_members);
-    if (group->maker != 0) leat_msg_write_u64(writer, group->maker);
+    leat_msg_row_write_behind(writer, row, &stored, BEHIND(log_count));
+    if (!group->classic) return;
+    leat_classic_encode(writer, group->classic, with_members);
+    leat_msg_row_write_behind(writer, row, &stored, BEHIND(classic));
 }
 
 static bool member_decode(struct leat_msg_reader *reader, struct leat_group *group)
 {
-    if (leat_msg_read_array(reader) != 4) return false;
-    struct leat_msg_string id = leat_msg_read_string(reader);
-    uint32_t serial = leat_msg_read_u32(reader), session_ms = leat_msg_read_u32(reader);
-    uint32_t streams = leat_msg_read_array(reader);
-    if (reader->failed || id.bytes > LEAT_GROUPS_MEMBER_BYTES_MAX ||
-        streams > LEAT_GROUPS_STREAMS_MAX || group->member_count == LEAT_GROUPS_MEMBERS_MAX)
+    struct leat_group_member stored;
+    (void)leat_stored_member_read(reader, &stored);
+    if (reader->failed || stored.stream_count > LEAT_GROUPS_STREAMS_MAX ||
+        group->member_count == LEAT_GROUPS_MEMBERS_MAX)
         return false;
     struct leat_group_member *member = leat_group_member_add(group);
     if (!member) return false;
     group->next_serial--; /* the stored counter counts */
     uint32_t before = group->member_count > 1 ? member[-1].serial : 0;
-    if (serial <= before || serial >= group->next_serial) return false; /* owners are named by it */
-    memcpy(member->id, id.text, id.bytes);
-    member->serial = serial;
-    member->session_ms = session_ms;
-    member->stream_count = streams;
-    for (uint32_t i = 0; i < streams; i++)
+    if (stored.serial <= before || stored.serial >= group->next_serial)
+        return false; /* owners are named by it */
+    *member = stored;
+    for (uint32_t i = 0; i < stored.stream_count; i++)
         member->streams[i] = leat_msg_read_u32(reader);
     return true;
 }
 
 static bool log_decode(struct leat_msg_reader *reader, struct leat_group *group)
 {
-    uint32_t fields = leat_msg_read_array(reader);
-    if (fields != 9 && fields != 11) return false;
-    struct leat_log_ref ref = leat_msg_read_log(reader);
-    if (reader->failed || leat_group_log_find(group, ref)) return false;
-    struct leat_group_log *log = leat_group_log_add(group, ref);
-    if (!log) return false;
-    log->owner = leat_msg_read_u32(reader);
-    log->has_offset = leat_msg_read_bool(reader);
-    log->offset = leat_msg_read_u64(reader);
-    log->first_group = leat_msg_read_u64(reader);
-    log->from_group = leat_msg_read_u64(reader);
-    uint32_t numbers = leat_msg_read_array(reader);
-    if (reader->failed || numbers % 2 != 0 || numbers > 2 * (LEAT_GROUPS_AHEAD_MAX + 1))
+    struct leat_stored_log stored;
+    uint32_t left = leat_stored_log_read(reader, &stored);
+    const uint32_t numbers = stored.number_count;
+    if (reader->failed || leat_group_log_find(group, stored.log.log) || numbers % 2 != 0 ||
+        numbers > 2 * (LEAT_GROUPS_AHEAD_MAX + 1))
         return false;
+    struct leat_group_log *log = leat_group_log_add(group, stored.log.log);
+    if (!log) return false;
+    *log = stored.log;
     if (numbers > 0) {
         log->groups = leat_mem_calloc(LEAT_MEM_BROKER, numbers / 2, sizeof *log->groups);
         if (!log->groups) return false;
@@ -503,44 +502,52 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_group *group)
         if (log->groups[i].group <= before) return false; /* commits look for their place in it */
         before = log->groups[i].group;
     }
-    if (fields == 9) return true;
-    uint32_t epoch = leat_msg_read_u32(reader);
-    struct leat_msg_string metadata = leat_msg_read_string(reader);
-    return leat_group_offset_note(log, epoch, metadata.text, metadata.bytes) == LEAT_OK;
+    (void)LEAT_MSG_READ_BEHIND(reader, leat_stored_log, &stored, number_count, left);
+    return leat_group_offset_note(log, stored.log.leader_epoch_plus_1, stored.metadata.data,
+                                  stored.metadata.bytes) == LEAT_OK;
+}
+
+/* What stands behind the name and the numbers. */
+static bool group_read(struct leat_msg_reader *reader, struct leat_stored_group *stored,
+                       uint32_t left, struct leat_group *group)
+{
+    const bool classic = stored->mode == LEAT_GROUPS_CLASSIC;
+    const struct leat_msg_row *row = group_row(classic);
+    for (uint32_t i = 0; i < stored->member_count; i++)
+        if (!member_decode(reader, group)) return false;
+    left = leat_msg_row_read_behind(reader, row, stored, BEHIND(member_count), left);
+    for (uint32_t i = 0; i < stored->log_count; i++)
+        if (!log_decode(reader, group)) return false;
+    left = leat_msg_row_read_behind(reader, row, stored, BEHIND(log_count), left);
+    if (classic && !reader->failed) {
+        group->classic = leat_classic_decode(reader);
+        (void)leat_msg_row_read_behind(reader, row, stored, BEHIND(classic), left - 1);
+    }
+    group->maker = stored->maker;
+    return !reader->failed;
 }
 
 struct leat_group *leat_group_decode(struct leat_msg_reader *reader)
 {
-    char name[LEAT_GROUPS_NAME_BYTES_MAX + 1] = {0};
-    uint32_t fields = leat_msg_read_array(reader);
-    struct leat_msg_string text = leat_msg_read_string(reader);
-    if (fields < 6 || fields > 8 || reader->failed || text.bytes > LEAT_GROUPS_NAME_BYTES_MAX)
-        goto malformed;
-    memcpy(name, text.text, text.bytes);
-    struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
-    if (!group) goto malformed;
-    group->generation = leat_msg_read_u32(reader);
-    group->next_serial = leat_msg_read_u32(reader);
-    uint32_t mode = leat_msg_read_u32(reader);
-    const uint32_t least = mode == LEAT_GROUPS_CLASSIC ? 7 : 6; /* one more: its maker */
-    if (mode > LEAT_GROUPS_CLASSIC || fields < least || fields > least + 1 ||
-        group->next_serial == 0) /* it would name nobody */
-        reader->failed = true;
-    group->mode = (enum leat_groups_mode)mode;
-    bool ok = true;
-    for (uint32_t i = leat_msg_read_array(reader); i > 0 && ok; i--)
-        ok = member_decode(reader, group);
-    uint32_t logs = ok ? leat_msg_read_array(reader) : 0;
-    for (; logs > 0 && ok; logs--)
-        ok = log_decode(reader, group);
-    if (ok && mode == LEAT_GROUPS_CLASSIC) group->classic = leat_classic_decode(reader);
-    if (ok && fields > least) group->maker = leat_msg_read_u64(reader);
-    if (ok && !reader->failed) {
-        leat_group_bytes_count(group);
-        return group;
+    enum { MODE_AT = 3 };
+    struct leat_msg_reader ahead = *reader;
+    struct leat_stored_group stored;
+    (void)leat_msg_read_array(&ahead);
+    leat_msg_skip_n(&ahead, MODE_AT);
+    const bool classic = leat_msg_read_u32(&ahead) == LEAT_GROUPS_CLASSIC;
+    uint32_t left = leat_msg_row_read(reader, group_row(classic), &stored);
+    struct leat_group *group = NULL;
+    if (!reader->failed && stored.next_serial > 0) /* 0 would name nobody */
+        group = leat_group_create(stored.name, (enum leat_groups_mode)stored.mode);
+    if (group) {
+        group->generation = stored.generation;
+        group->next_serial = stored.next_serial;
+        if (group_read(reader, &stored, left, group)) {
+            leat_group_bytes_count(group);
+            return group;
+        }
+        leat_group_destroy(&group);
     }
-    leat_group_destroy(&group);
-malformed:
     reader->failed = true;
     return NULL;
 }

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "groups/internal.h"
+#include "tests/rows.h"
 
 enum {
     PIECE_TABLE = 1, /* of a piece's kind: a table, not a record */
@@ -314,6 +315,25 @@ static void go_on(struct home *home)
     leat_groups_on_stream_deleted(home->groups, 7);
     for (unsigned step = 0; step < 8; step++)
         home_step(home, STEP_US);
+}
+
+/* Now and then one record more, by its table; else any change. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+    static const leat_msg_row_fn records[] = {leat_record_native_row, leat_record_commit_row,
+                                              leat_record_delete_row, leat_record_classic_row};
+    struct leat_msg_writer writer;
+    uint64_t random = seed;
+    if (seed % 16 != 0 || size + FUZZ_PIECE_HEADER_BYTES >= max_size)
+        return LLVMFuzzerMutate(data, size, max_size);
+    uint8_t *piece = data + size;
+    leat_msg_writer_init(&writer, piece + FUZZ_PIECE_HEADER_BYTES,
+                         max_size - size - FUZZ_PIECE_HEADER_BYTES);
+    rows_make(&writer, records[rows_random(&random) % 4](), &random);
+    if (writer.overflow || writer.used > UINT16_MAX) return LLVMFuzzerMutate(data, size, max_size);
+    piece[0] = 0;
+    leat_put_le16(piece + 1, (uint16_t)writer.used);
+    return size + FUZZ_PIECE_HEADER_BYTES + writer.used;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

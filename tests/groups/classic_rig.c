@@ -174,19 +174,25 @@ uint32_t lone(struct home *home, const char *instance, char *out_member)
     return generation;
 }
 
+void nothing_of(struct leat_groups *groups, const uint8_t *bytes, uint32_t count)
+{
+    struct leat_msg_writer writer = leat_groups_record_begin(groups);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, RECORD_NOTHING);
+    leat_msg_write_bin(&writer, bytes, count);
+    leat_groups_record_add(groups, &writer);
+}
+
 void batch_fill(struct home *home)
 {
     static const uint8_t bytes[60 * 1024];
     struct leat_groups *groups = home->groups;
     home->mute = true;
-    struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 0);
-    leat_groups_record_add(groups, &writer);
+    leat_groups_nothing_add(groups);
     leat_groups_append_try(groups);
     static const uint32_t sizes[] = {sizeof bytes, 4000, 300};
     for (unsigned i = 0; i < 3; i++)
         while (leat_groups_record_fits(groups, sizes[i] + 100)) {
-            writer = leat_groups_record_begin(groups, RECORD_NOTHING, 1);
-            leat_msg_write_bin(&writer, bytes, sizes[i]);
-            leat_groups_record_add(groups, &writer);
+            nothing_of(groups, bytes, sizes[i]);
         }
 }

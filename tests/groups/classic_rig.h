@@ -38,6 +38,8 @@ uint64_t fetched(struct home *home, uint32_t log, const char *metadata);
 void share_out(struct ask_group *sync, const struct leat_classic_call *joined);
 /** A classic group of one member that owns all; the member's name and generation. */
 uint32_t lone(struct home *home, const char *instance, char *out_member);
+/** A record that changes nothing and takes so many bytes more. */
+void nothing_of(struct leat_groups *groups, const uint8_t *bytes, uint32_t count);
 /** The batch that gathers takes no record of a classic group any more, and waits behind one that is on its way: the
  * home is mute from then on. */
 void batch_fill(struct home *home);

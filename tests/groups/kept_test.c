@@ -412,15 +412,12 @@ static void batch_leave(struct home *home, size_t bytes)
     struct leat_groups *groups = home->groups;
     home->mute = true;
     for (unsigned i = 0; i < 2; i++) {
-        struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 0);
-        leat_groups_record_add(groups, &writer);
+        leat_groups_nothing_add(groups);
         if (i == 0) leat_groups_append_try(groups);
     }
     for (size_t step = sizeof zeros; step > 0; step /= 2)
         while (leat_groups_record_fits(groups, bytes + step + 64)) {
-            struct leat_msg_writer writer = leat_groups_record_begin(groups, RECORD_NOTHING, 1);
-            leat_msg_write_bin(&writer, zeros, (uint32_t)step);
-            leat_groups_record_add(groups, &writer);
+            nothing_of(groups, zeros, (uint32_t)step);
         }
     assert_true(leat_groups_record_fits(groups, bytes));
 }
@@ -471,9 +468,7 @@ static void deletion_of_offsets_has_room_for_its_rows(void **state)
         drop.log_count = 3;
         const struct leat_groups *groups = home->groups;
         while (!fits && leat_groups_record_fits(groups, takes)) {
-            struct leat_msg_writer writer =
-                leat_groups_record_begin(home->groups, RECORD_NOTHING, 0);
-            leat_groups_record_add(home->groups, &writer);
+            leat_groups_nothing_add(home->groups);
         }
         if (fits) home->mute = false;
         assert_int_equal(ask(home, &drop), fits ? LEAT_OK : LEAT_E_AGAIN);

@@ -390,8 +390,7 @@ static void broken_home_holds_no_request(void **state)
         leat_groups_break(home->groups, LEAT_E_DAMAGED, "a test");
         leat_groups_break(home->groups, LEAT_E_CLOSED, "another");
         assert_non_null(strstr(leat_groups_broken(home->groups), "a test"));
-        struct leat_msg_writer writer = leat_groups_record_begin(home->groups, RECORD_NOTHING, 0);
-        leat_groups_record_add(home->groups, &writer);
+        leat_groups_nothing_add(home->groups);
         unsigned written = home->batch_count;
         leat_groups_on_room(home->groups);
         assert_int_equal(home->batch_count, written);
