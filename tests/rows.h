@@ -84,6 +84,14 @@ static inline void rows_either_fill(const struct leat_msg_field *field, char *va
     rows_fill(field->row(), value + field->at, state);
 }
 
+/* The field is zero, and is written all the same because of another one; or not; or is not zero. */
+static inline void rows_other_fill(const struct leat_msg_field *field, char *value, uint64_t number)
+{
+    LEAT_ASSERT(field->kind == LEAT_MSG_FIELD_U64);
+    if (number % 4 < 2) memset(value + field->at, 0, sizeof(uint64_t));
+    if (number % 4 % 2 == 0) memcpy(value + field->other_at, &field->max, sizeof field->max);
+}
+
 /** A value of the row's struct, by the state of a random number. */
 static inline void rows_fill(const struct leat_msg_row *row, char *value, uint64_t *state)
 {
@@ -97,8 +105,7 @@ static inline void rows_fill(const struct leat_msg_row *row, char *value, uint64
             rows_either_fill(field, value, state);
         else if (field->kind != LEAT_MSG_FIELD_REST && field->kind != LEAT_MSG_FIELD_NUMBER)
             rows_number_fill(field, value + field->at, rows_random(state));
-        if (field->is == LEAT_MSG_IF_SET_OR && rows_random(state) % 4 == 0)
-            memcpy(value + field->other_at, &field->max, sizeof field->max);
+        if (field->is == LEAT_MSG_IF_SET_OR) rows_other_fill(field, value, rows_random(state));
     }
 }
 
