@@ -359,8 +359,8 @@ void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg);
 void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg);
 
 /** The store's scrub, or a read, has found that what the file has of a closed segment is damaged.
- * told: the node log says so already. */
-void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told);
+ * told: the node log says so already. true: its bytes are on no node that was asked. */
+bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told);
 /* ---- a damaged closed segment is written anew (LEAT_STORE_MEND), see on_damaged ---- */
 /** Its bytes are here: they may be written over it. It is not dropped, and the log does not end, before
  * leat_log_mend_end(). NULL: the log has no use for it any more. */

@@ -23,13 +23,14 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
     return rc != LEAT_E_NOT_FOUND;
 }
 
-void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
+bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, seg->id.v);
-    if (!slot || slot->seg != seg || !slot->closed || slot->dropping) return;
+    if (!slot || slot->seg != seg || !slot->closed || slot->dropping) return false;
     slot->damage_told |= told; /* readers who find it again add nothing */
     (void)log_slot_is_mended(log, slot);
+    return log_slot_is_lost(slot);
 }
 
 static bool is_over(const struct leat_log *log)

@@ -332,7 +332,7 @@ static void on_damaged(void *owner, struct leat_primary_log *rep, struct leat_se
 {
     const struct leat_partition *partition = leat_primary_log_owner(rep);
     (void)owner;
-    leat_log_on_damaged(partition->log, seg, false);
+    (void)leat_log_on_damaged(partition->log, seg, false);
 }
 
 static void on_room(void *owner, struct leat_primary_log *rep)

@@ -309,7 +309,7 @@ static void node_on_damaged(void *actor, struct leat_segment *seg)
     else if (seg->role == LEAT_SEGMENT_REPLICA)
         leat_backup_on_damaged(core->data->replicate->backup, seg);
     else
-        leat_log_on_damaged(seg->log_pointer, seg, true);
+        (void)leat_log_on_damaged(seg->log_pointer, seg, true);
 }
 
 static void node_deliver_coordinator_ready(void *actor, struct leat_mail *mail)

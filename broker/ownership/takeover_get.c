@@ -326,14 +326,26 @@ static void older_later(struct leat_takeover *takeover, struct leat_partition *p
     leat_mem_free(takeover);
 }
 
+/* SUBTLE: what a segment names that can't be read here is not missing before that segment is lost, too.
+ *  1. X starts with segments 0 to 3 and 5. A bit of the start entry of 5 has flipped, so 4 has no name.
+ *  2. Nobody was asked for 4. Another node is asked for the bytes of 5, and has them.
+ *  3. Were 4 called missing meanwhile, an operator could give 4 up, which the other node has. */
+static void behind_is_damaged(struct leat_partition *partition, const struct leat_segment *behind)
+{
+    if (leat_log_on_damaged(partition->log, behind, false))
+        leat_log_older_done(partition->log, partition->backfill_node_down);
+}
+
 /* On the log's core, before it goes to core 0: where the chain goes on. */
 static void older_begin(struct leat_takeover *takeover, struct leat_partition *partition,
                         const struct leat_segment *behind, const uint8_t *bytes, uint32_t count)
 {
     bool found = leat_log_start_find(bytes, count, &takeover->start);
     if (!found || takeover->start.base_offset != takeover->next_offset) {
-        if (behind->buffer == NULL) leat_log_on_damaged(partition->log, behind, false);
-        leat_log_older_done(partition->log, partition->backfill_node_down);
+        if (behind->buffer == NULL)
+            behind_is_damaged(partition, behind);
+        else
+            leat_log_older_done(partition->log, partition->backfill_node_down);
         older_later(takeover, partition);
         return;
     }
@@ -422,7 +434,7 @@ void leat_takeover_older(struct leat_partition *partition)
     }
     if (hole.behind->integrity == LEAT_INTEGRITY_MISSING &&
         hole.behind->buffer == NULL) { /* it comes first */
-        leat_log_on_damaged(partition->log, hole.behind, false);
+        behind_is_damaged(partition, hole.behind);
         return;
     }
     struct leat_takeover *takeover = takeover_create(core, partition->ref, partition->epoch);

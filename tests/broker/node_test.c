@@ -237,10 +237,11 @@ OF_SEGMENT(leat_backup_on_evict_wanted, struct leat_backup, "backup evict")
 OF_SEGMENT(leat_backup_on_damaged, struct leat_backup, "backup damaged")
 OF_SEGMENT(leat_log_on_flushed, struct leat_log, "log flushed")
 OF_SEGMENT(leat_log_on_evict_wanted, struct leat_log, "log evict")
-void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
+bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
 {
     (void)log, (void)seg;
     said("log damaged%s", told ? ", told" : "");
+    return false;
 }
 
 /* ---- the rig ---- */

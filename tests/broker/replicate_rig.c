@@ -222,11 +222,12 @@ const struct leat_rep_accounts *leat_backup_accounts(const struct leat_backup *b
     assert_ptr_equal(backup, &it.backup);
     return &it.held;
 }
-void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
+bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
 {
     assert_ptr_equal(log, &it.partition);
     assert_false(told);
     said("segment %llu is damaged", (unsigned long long)seg->id.v);
+    return false;
 }
 void leat_partition_wake(struct leat_partition *partition)
 {

@@ -160,22 +160,25 @@ static void log_whose_front_is_not_known_waits(void **state)
     ends();
 }
 
-/* Goal: the one behind has to be mended first: what it names is not known. In memory it is known. */
+/* Goal: the one behind has to be mended first: what it names is not known. In memory it is known. Where no node has its
+ * bytes, what it names is missing. */
 static void segment_that_its_file_never_got_comes_first(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         lacks(2, 4, 0);
-        it.first.integrity = i & 1 ? LEAT_INTEGRITY_MISSING : LEAT_INTEGRITY_OK;
+        it.lost = i == 4;
+        it.first.integrity = i & 1 || it.lost ? LEAT_INTEGRITY_MISSING : LEAT_INTEGRITY_OK;
         if (i & 2) it.first.buffer = (uint8_t *)"";
         it.start.base_offset = 40;
         looks();
         static const char *const expected[] = {
             "read 4096 bytes at 8192\n", "segment 4 is damaged\n",
-            "start entry in 700 bytes\nmail to 0\n", "start entry in 700 bytes\nmail to 0\n"};
+            "start entry in 700 bytes\nmail to 0\n", "start entry in 700 bytes\nmail to 0\n",
+            "segment 4 is damaged, lost\nolder ones done\n"};
         assert_said(expected[i]);
         assert_int_equal(it.partition.backfill,
-                         i == 1 ? LEAT_BACKFILL_DUE : LEAT_BACKFILL_UNDER_WAY);
+                         i == 1 || i == 4 ? LEAT_BACKFILL_DUE : LEAT_BACKFILL_UNDER_WAY);
         if (i == 0) it.there = false, alone_io_done(LEAT_OK, 4096);
         alone_deliver_all();
         ends();
@@ -259,12 +262,14 @@ static void start_of_the_one_behind_is_read_whole(void **state)
     }
 }
 
-/* Goal: one that is damaged is mended, and nothing that it says counts; where it begins elsewhere it is another one. */
+/* Goal: one that is damaged is mended, and nothing that it says counts; where it begins elsewhere it is another one.
+ * What it names is missing only where no node has its bytes. */
 static void start_of_the_one_behind_is_damaged(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < 9; i++) {
         lacks(2, 4, 0);
+        it.lost = i == 8;
         if (i == 5) it.first.base_offset = 0; /* as it is of a log without records so far */
         looks();
         said_enough();
@@ -283,10 +288,13 @@ static void start_of_the_one_behind_is_damaged(void **state)
         unsigned count = i == 0 ? 0 : 4096;
         int at = snprintf(expected, sizeof expected,
                           "where does the start of 700 bytes end, by %u?\n", count);
-        if (i != 2 && i != 3 && i < 6) /* else these bytes are no segment's of the log any more */
+        if (i != 2 && i != 3 && i != 6 &&
+            i != 7) /* else these bytes are no segment's of the log any more */
             at += snprintf(expected + at, sizeof expected - (size_t)at,
-                           "start entry in %u bytes\n%solder ones done\n", count,
-                           i != 4 ? "segment 4 is damaged\n" : "");
+                           "start entry in %u bytes\n%s", count,
+                           i == 4   ? "older ones done\n"
+                           : i == 8 ? "segment 4 is damaged, lost\nolder ones done\n"
+                                    : "segment 4 is damaged\n");
         if (i != 3) snprintf(expected + at, sizeof expected - (size_t)at, "watch the log\n");
         assert_said(expected);
         asks_later(i != 3);

@@ -134,11 +134,12 @@ void leat_log_older_done(struct leat_log *log, bool node_down)
     assert_int_equal(node_down, it.partition.backfill_node_down);
     said("older ones done");
 }
-void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
+bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)
 {
     assert_ptr_equal(log, &it);
     assert_false(told);
-    said("segment %llu is damaged", (unsigned long long)seg->id.v);
+    said("segment %llu is damaged%s", (unsigned long long)seg->id.v, it.lost ? ", lost" : "");
+    return it.lost;
 }
 uint32_t leat_log_start_end(const uint8_t *bytes, uint32_t count, uint32_t segment_bytes)
 {

@@ -23,9 +23,10 @@ static const struct leat_log_ref LOG = {ALONE_STREAM, 1, 1};
 
 struct takeover_rig {
     struct leat_partition partition; /* what leat_partition_find() finds, where there */
-    bool there, rows_damaged, front_known;
-    uint64_t retained;                                     /* the log's first */
-    struct leat_segment first, behind, seg;                /* the log's; what is adopted */
+    bool there, rows_damaged, front_known,
+        lost;                               /* lost: no node has the bytes of what is damaged */
+    uint64_t retained;                      /* the log's first */
+    struct leat_segment first, behind, seg; /* the log's; what is adopted */
     const struct leat_segment *first_held, *held;          /* NULL: none */
     struct leat_log_hole hole;                             /* behind NULL: none */
     leat_err adopt, look, pull, take, create, add, copies; /* what these answer */

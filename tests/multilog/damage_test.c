@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "steps.h"
+#include "reopen.h"
 
 /* Bytes from the file are those from memory; a flipped bit is never shown. */
 static void read_from_file_equals_memory_and_names_damage(void **state)
@@ -321,6 +321,31 @@ static void last_run_is_closed_by_a_trailer(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: whoever reports damage hears whether the bytes are lost: not while other nodes are asked for the first time,
+ * and still when they are asked again. */
+static void reporter_of_damage_hears_whether_it_is_lost(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(3);
+    const struct leat_segment *one = log_slot_at(fake->log, 0)->seg,
+                              *other = log_slot_at(fake->log, 1)->seg;
+    fake->log->options.events.on_damaged = NULL; /* a server alone */
+    assert_true(leat_log_on_damaged(fake->log, one, false));
+    fake->log->options.events.on_damaged = on_damaged;
+    others_are_asked = LEAT_OK;
+    for (int i = 0; i < 2; i++)
+        assert_false(leat_log_on_damaged(fake->log, other, false));
+    leat_log_mend_give_up(fake->log, other->id);
+    assert_true(leat_log_on_damaged(fake->log, other, false));
+    fake->now_us += LEAT_LOG_MEND_AGAIN_US;
+    assert_true(leat_log_on_damaged(fake->log, other, false));
+    assert_int_equal(log_slot_at(fake->log, 1)->mend, LOG_MEND_LOST_SOUGHT);
+    log_slot_at(fake->log, 2)->dropping = true;
+    assert_false(leat_log_on_damaged(fake->log, log_slot_at(fake->log, 2)->seg, false));
+    log_slot_at(fake->log, 2)->dropping = false;
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +355,7 @@ int main(void)
         cmocka_unit_test(unwritten_segment_is_not_read_from_its_place),
         cmocka_unit_test(lost_segment_is_given_up_while_others_are_asked_again),
         cmocka_unit_test(damage_is_told_only_where_nobody_has_the_segment),
+        cmocka_unit_test(reporter_of_damage_hears_whether_it_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
