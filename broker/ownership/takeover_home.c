@@ -70,6 +70,7 @@ static leat_err make_waiting(struct leat_core *core, struct leat_takeover *takeo
     struct leat_stream *stream;
     leat_err rc = may_make(core, takeover, &stream);
     if (rc != LEAT_OK) return rc;
+    if (stream->deleted) return LEAT_E_NOT_OWNER; /* no operator is to be told that it waits */
     if (leat_partition_find(core, takeover->ref) != NULL) return LEAT_E_AGAIN;
     char why[LEAT_ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "its last segment %llu is on no node that is up",
@@ -83,7 +84,7 @@ void takeover_stand_in(struct leat_core *core, const struct leat_begun_log *row)
     struct leat_stream *stream = leat_stream_find(core, row->ref.stream);
     const struct leat_log_record *record = &row->record;
     if (leat_record_state(record, row->epoch) != LEAT_RECORD_WAITS_HEARD || stream == NULL ||
-        core->stopping)
+        stream->deleted || core->stopping)
         return;
     char why[LEAT_ERROR_TEXT_BYTES];
     snprintf(why, sizeof why,

@@ -101,6 +101,26 @@ static void log_that_cant_be_made_is_made_later(void **state)
     ends();
 }
 
+/* Goal: of a stream that is being deleted no log waits for its last segment. One that has it is made, and its segment
+ * goes with it (leat_partition_create()). */
+static void log_of_a_deleted_stream_does_not_wait(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_takeover *takeover = wants(TAKEOVER_TAIL, 1000);
+    takeover_enter(takeover, TAKEOVER_ABSENT);
+    takeover_to_home(takeover);
+    alone.stream.deleted = true;
+    said_enough();
+    alone_deliver_all();
+    assert_said("mail to 0\n"
+                "mail to 0\n");
+    assert_int_equal(takeovers(), 0);
+    assert_false(it.there);
+    alone.stream.deleted = false;
+    ends();
+}
+
 /* ---- an older segment ---- */
 
 static void older_segment_that_the_log_has_no_use_for_goes_back(void **state)
@@ -395,6 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_that_is_not_to_be_made_is_not),
         cmocka_unit_test(log_that_is_not_to_be_made_does_not_wait),
+        cmocka_unit_test(log_of_a_deleted_stream_does_not_wait),
         cmocka_unit_test(log_that_cant_be_made_is_made_later),
         cmocka_unit_test(older_segment_that_the_log_has_no_use_for_goes_back),
         cmocka_unit_test(older_segment_that_the_log_has_is_passed_over),

@@ -430,7 +430,7 @@ static void log_whose_end_nobody_has_stands_in(void **state)
 static void log_stands_in_only_where_all_were_heard(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         begin();
         struct leat_log_record *record = &begun()->record;
         record->opened = true;
@@ -440,7 +440,9 @@ static void log_stands_in_only_where_all_were_heard(void **state)
         if (i == 2) alone.no_stream = true;
         if (i == 3) alone.cores[HOME].stopping = true;
         if (i == 4) it.create = LEAT_E_NO_MEMORY;
+        alone.stream.deleted = i == 5;
         takeover_stand_in(&alone.cores[HOME], begun());
+        alone.stream.deleted = false;
         if (i == 4)
             assert_said(
                 "make 7/1/1, epoch 9, of 0 segments, next 0 at 50, behind 1000:4, stands in\n");
