@@ -25,6 +25,7 @@ static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
                                const struct leat_error *error);
 static void append_on_acked(struct leat_append *append, leat_err rc);
 static void append_on_confirmed(struct leat_append *append, leat_err rc);
+static void append_on_owner(struct leat_confirm *confirm, leat_err rc);
 static void append_finish(struct leat_append_request *request);
 static void append_free(struct leat_append_request *request);
 static leat_err append_route(struct leat_append_request *request, struct leat_log_ref ref,
@@ -288,8 +289,8 @@ static leat_err append_check(struct leat_append_request *request, struct leat_ap
  *     sequences 0 to 12 at A.
  *  2. B's metadata are newer than what it knows, so it brings 13 to B, whose own copy of the log lacks 0 to 12.
  *  3. B answers that there is a gap, and a client of Kafka gives up for good, though A has every record.
- * B's last appends are never acked, so the refusal gets the answer of those appends. A stale owner all of whose appends
- * are acked is not recognised: that would take an append that begins after the request. */
+ * B's last appends are never acked, so the refusal gets the answer of those appends. Where all of them are acked the
+ * coordinators are asked who owns the log (confirm.c). */
 static void append_await(struct leat_append_request *request, struct leat_partition *partition,
                          leat_err rc)
 {
@@ -297,7 +298,15 @@ static void append_await(struct leat_append_request *request, struct leat_partit
     if (rc != LEAT_E_SEQUENCE_GAP && rc != LEAT_E_UNKNOWN_PRODUCER && rc != LEAT_E_PRODUCER_FENCED)
         return;
     part->append.on_acked = append_on_confirmed;
-    if (leat_log_await_acked(partition->log, &part->append)) request->waiting++;
+    bool awaits = leat_log_await_acked(partition->log, &part->append);
+    bool asks = !awaits && leat_confirm_needed(request->home);
+    if (!awaits && !asks) return;
+    request->waiting++;
+    if (!asks) return;
+    /* Not the log's own epoch, which an accepted loss raises. */
+    request->owner_of.epoch = partition->stream->desc->streamlets[request->ref.streamlet].epoch.v;
+    request->owner_of.confirm = (struct leat_confirm){.on_done = append_on_owner, .owner = request};
+    leat_confirm_ask(request->home, &request->owner_of.confirm);
 }
 
 /* LEAT_E_AGAIN: the log has no room, and on_room follows, or it is not this connection's turn to have a batch checked.
@@ -402,17 +411,33 @@ static void append_on_acked(struct leat_append *append, leat_err rc)
     append_one_less(request);
 }
 
-/* All is acked that the refusal of a batch rests on, or is not this log's to ack. */
-static void append_on_confirmed(struct leat_append *append, leat_err rc)
+/* What the refusal of a batch rests on is this node's to say, or is not. */
+static void append_confirmed(struct leat_append_request *request, leat_err rc)
 {
-    struct leat_append_part *part = append->owner;
-    struct leat_append_request *request = part->request;
     if (rc != LEAT_OK) {
-        part->rc = request->rc = rc;
+        request->last->rc = request->rc = rc;
         leat_mem_free(request->text);
         request->text = NULL;
     }
     append_one_less(request);
+}
+
+static void append_on_confirmed(struct leat_append *append, leat_err rc)
+{
+    const struct leat_append_part *part = append->owner;
+    append_confirmed(part->request, rc);
+}
+
+static void append_on_owner(struct leat_confirm *confirm, leat_err rc)
+{
+    struct leat_append_request *request = confirm->owner;
+    uint32_t home;
+    if (rc != LEAT_OK)
+        rc = LEAT_E_STARTING;
+    else
+        rc =
+            leat_partition_route(request->home, request->ref, request->owner_of.epoch, &home, NULL);
+    append_confirmed(request, rc);
 }
 
 /* ---- waiting for room, or for a turn ---- */

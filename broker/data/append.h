@@ -3,7 +3,7 @@
 #ifndef LEAT_BROKER_DATA_APPEND_H
 #define LEAT_BROKER_DATA_APPEND_H
 
-#include "broker/front_logs.h"
+#include "broker/data/confirm.h"
 #include "broker/net/core.h"
 
 struct leat_partition;
@@ -44,7 +44,13 @@ struct leat_append_request {
     uint32_t copy_bytes;
     struct leat_append_part *last; /* of the chain that begins with `first` */
     struct leat_append_part first;
-    struct leat_room_wait room; /* forwarded, at home */
+    union {
+        struct leat_room_wait room; /* forwarded, at home, until all batches are begun or refused */
+        struct {
+            struct leat_confirm confirm;
+            uint32_t epoch; /* of the streamlet, as the batch was refused */
+        } owner_of;         /* from then on: who owns the log is asked */
+    };
     struct leat_mail mail;
 };
 

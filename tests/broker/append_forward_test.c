@@ -55,6 +55,32 @@ static void refusal_of_another_core_comes_back(void **state)
     end();
 }
 
+/* Goal: the core of the log asks who owns the log. The request does not come back before that. */
+static void owner_is_asked_for_on_the_core_of_the_log(void **state)
+{
+    (void)state;
+    for (unsigned moved = 0; moved < 2; moved++) {
+        begin();
+        it.clustered = true;
+        alone.desc->streamlets[1].epoch.v = 9;
+        it.appends[0] = LEAT_E_SEQUENCE_GAP;
+        assert_int_equal(frame_plain(5, 1), LEAT_HANDLED);
+        alone_deliver_all();
+        answers();
+        assert_non_null(it.confirm);
+        said_enough();
+        it.route = moved ? LEAT_E_NOT_OWNER : LEAT_OK;
+        it.route_core = 1;
+        it.confirm->on_done(it.confirm, LEAT_OK);
+        assert_said("mail to 0\n");
+        alone_deliver();
+        answers();
+        assert_said(moved ? "answer 5: NOT_OWNER 0 this node does not own the log\n"
+                          : "answer 5: SEQUENCE_GAP 0 the log says no\n");
+        end();
+    }
+}
+
 /* Goal: so many bytes are under way of a core, and of all cores; up to both, and no byte more. */
 static void bytes_between_cores_have_limits(void **state)
 {
@@ -462,6 +488,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_goes_to_its_logs_core_and_back),
         cmocka_unit_test(refusal_of_another_core_comes_back),
+        cmocka_unit_test(owner_is_asked_for_on_the_core_of_the_log),
         cmocka_unit_test(bytes_between_cores_have_limits),
         cmocka_unit_test(forwarded_request_comes_back_whole),
         cmocka_unit_test(forwarded_requests_wait_in_line),

@@ -51,7 +51,7 @@ const char *leat_partition_absent_words(leat_err absent)
 leat_err leat_partition_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
                               uint32_t *out_home, struct leat_error *error)
 {
-    assert_int_equal(core->index, 0);
+    assert_int_equal(core->index, it.route_core);
     assert_int_equal(epoch, 9);
     if (it.route != LEAT_OK) return leat_error_set(error, it.route, "not here");
     *out_home = ref.log;
@@ -79,6 +79,16 @@ bool leat_log_await_acked(struct leat_log *log, struct leat_append *append)
     append->first_offset = 0;
     it.waiting[it.waiting_count++] = append;
     return true;
+}
+bool leat_confirm_needed(const struct leat_core *core)
+{
+    (void)core;
+    return it.clustered;
+}
+void leat_confirm_ask(struct leat_core *core, struct leat_confirm *confirm)
+{
+    said("confirm on %u", core->index);
+    it.confirm = confirm;
 }
 leat_err leat_unpack(struct leat_peer *peer, struct leat_batch *batch, struct leat_error *error)
 {

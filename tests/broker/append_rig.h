@@ -26,10 +26,13 @@ struct append_rig {
     struct leat_partition partition[ALONE_CORES];
     bool gone; /* the log */
     leat_err route, absent;
+    uint32_t route_core;       /* that looks for it */
     leat_err appends[APPENDS]; /* what the log says, one after the other; then LEAT_OK */
     unsigned append_at;
     struct leat_append *waiting[APPENDS]; /* for their acks */
     bool unacked;                         /* the log has appends that are not acked */
+    bool clustered;                       /* another node may own the log by now */
+    struct leat_confirm *confirm;         /* the coordinators are asked about that */
     unsigned waiting_count;
     leat_err unpacks[APPENDS]; /* what leat_unpack() says, likewise */
     unsigned unpack_at;

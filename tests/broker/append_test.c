@@ -513,6 +513,57 @@ static void refusal_of_a_producer_waits_for_acks(void **state)
     }
 }
 
+/* Goal: where all is acked, a node that may own the log no more says so only once the coordinators were asked. */
+static void sequence_is_refused_by_the_owner_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        leat_err refusal, asked, route;
+        const char *told;
+    } cases[] = {
+        {LEAT_E_SEQUENCE_GAP, LEAT_OK, LEAT_OK,
+         "answer 5: OK 100 SEQUENCE_GAP 0 CANCELLED 0 the log says no\n"},
+        {LEAT_E_UNKNOWN_PRODUCER, LEAT_OK, LEAT_OK,
+         "answer 5: OK 100 UNKNOWN_PRODUCER 0 CANCELLED 0 the log says no\n"},
+        {LEAT_E_PRODUCER_FENCED, LEAT_OK, LEAT_E_NOT_OWNER,
+         "answer 5: OK 100 NOT_OWNER 0 CANCELLED 0 this node does not own the log\n"},
+        {LEAT_E_SEQUENCE_GAP, LEAT_OK, LEAT_E_STALE_EPOCH,
+         "answer 5: OK 100 STALE_EPOCH 0 CANCELLED 0 the epoch is older than the log's owner "
+         "epoch\n"},
+        {LEAT_E_SEQUENCE_GAP, LEAT_E_TIMEOUT, LEAT_OK,
+         "answer 5: OK 100 STARTING 0 CANCELLED 0 the server is starting or stopping\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin();
+        const struct batch batches[] = {{10, PLAIN, 0, 2}, {20, PLAIN, 0, 3}, {30, PLAIN, 0, 4}};
+        it.clustered = true;
+        alone.desc->streamlets[1].epoch.v = 9;
+        it.appends[1] = cases[i].refusal;
+        assert_int_equal(frame(5, 0, batches, 3, 3), LEAT_HANDLED);
+        assert_int_equal(it.waiting_count, 1);
+        acked(0, LEAT_OK);
+        said_enough();
+        answers();
+        assert_said("");
+        it.route = cases[i].route;
+        assert_non_null(it.confirm);
+        it.confirm->on_done(it.confirm, cases[i].asked);
+        answers();
+        assert_said(cases[i].told);
+        it.route = LEAT_OK;
+        end();
+    }
+    begin(); /* nothing rests on sequences */
+    it.clustered = true;
+    it.appends[0] = LEAT_E_TOO_MANY_PRODUCERS;
+    assert_int_equal(frame_plain(5, 0), LEAT_HANDLED);
+    assert_null(it.confirm);
+    said_enough();
+    answers();
+    said_enough();
+    end();
+}
+
 /* ---- large answers ---- */
 
 /* Goal: they are gathered, and go in pieces that fit. */
@@ -552,6 +603,7 @@ int main(void)
         cmocka_unit_test(batch_that_is_refused_ends_its_request),
         cmocka_unit_test(first_batch_refused_is_answered_at_once),
         cmocka_unit_test(refusal_of_a_producer_waits_for_acks),
+        cmocka_unit_test(sequence_is_refused_by_the_owner_alone),
         cmocka_unit_test(stray_bytes_are_ignored),
         cmocka_unit_test(connection_is_answered_behind_those_before_it),
         cmocka_unit_test(request_is_refused_whole),
