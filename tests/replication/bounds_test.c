@@ -477,6 +477,15 @@ static void requests_are_used_again(void **state)
         assert_ptr_equal(free_list->next, free_list->prev);
         rig_free(rig);
     }
+    struct rig *rig = rig_new(); /* two at a time */
+    for (uint64_t id = 7; id <= 8; id++)
+        backup_drop(rig_found(rig, id, LEAT_SEGMENT_CLOSED, 3));
+    size_t bytes = leat_mem_bytes(LEAT_MEM_STORE);
+    for (unsigned i = 0; i < 2; i++)
+        rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
+    requests_forget(rig);
+    assert_int_equal(bytes - leat_mem_bytes(LEAT_MEM_STORE), 2 * sizeof(struct backup_request));
+    rig_free(rig);
     trace_begin();
 }
 

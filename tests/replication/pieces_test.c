@@ -414,6 +414,54 @@ static void pull_uses_its_request_again(void **state)
     rig_end(rig);
 }
 
+/* Goal: likewise where the store can't close what has come. */
+static void pull_that_is_not_closed_gives_its_request_back(void **state)
+{
+    (void)state;
+    size_t bytes = 0;
+    struct rig *rig = rig_ports();
+    rig_image(rig, 7);
+    for (unsigned round = 0; round < 2; round++) {
+        struct leat_backup_pull pull = pull_of(rig);
+        pull.node_count = 1;
+        trace_begin();
+        pull_start(rig, &pull);
+        piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+        rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
+        rig_stored(rig, LEAT_STORE_CLOSE, LEAT_E_DISK);
+        rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
+        assert_int_equal(rig->backup->replica_count, 0);
+        if (round == 0) bytes = leat_mem_bytes(LEAT_MEM_STORE);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), bytes);
+    }
+    TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
+             "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
+             "store CLOSE s7 752:1 from 100 to 102/5002 passed 0 state 4\n"
+             "store DROP s7\n"
+             "pulled: DISK\n");
+    rig_end(rig);
+}
+
+/* Goal: what was pulled for level disk is on it once the store has closed it. */
+static void pulled_segment_is_on_the_disk_once_it_is_closed(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_ports();
+    rig_image(rig, 7);
+    struct leat_backup_pull pull = pull_of(rig);
+    pull_start(rig, &pull);
+    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
+    struct replica *rep = rig_replica(rig, 7);
+    rep->seg->durability = LEAT_DURABILITY_DISK;
+    assert_int_equal(rep->flushed, 0);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
+    assert_int_equal(rep->flushed, pull.extent.bytes);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    trace_begin();
+    rig_end(rig);
+}
+
 /* Goal: a source that has brought some has until then what that is worth, and never less than a moment: none would be
  * for ever. One that can't be asked any more is left, and the next begins anew. */
 static void time_of_a_source_grows_with_what_it_brings(void **state)
@@ -533,6 +581,8 @@ int main(void)
         TRACE_TEST(pulled_bytes_that_are_not_right_are_asked_of_the_next),
         TRACE_TEST(slow_source_is_left_for_the_next),
         TRACE_TEST(pull_uses_its_request_again),
+        TRACE_TEST(pulled_segment_is_on_the_disk_once_it_is_closed),
+        TRACE_TEST(pull_that_is_not_closed_gives_its_request_back),
         TRACE_TEST(time_of_a_source_grows_with_what_it_brings),
         TRACE_TEST(flush_writes_what_is_not_on_the_disk),
     };
