@@ -416,6 +416,32 @@ static void segment_that_can_not_be_read_is_told_of(void **state)
     }
 }
 
+/* Goal: of a segment that goes meanwhile nothing is told, and no piece is written. */
+static void segment_that_goes_is_not_copied_on(void **state)
+{
+    (void)state;
+    for (unsigned fails = 0; fails < 2; fails++) {
+        struct rig *rig = taken_over(1, 2, false);
+        row_answer(rig, 1, NULL, 0, 0);
+        rig_pass(rig, 1000 * 1000);
+        rig_answer_at(rig, 1, LEAT_REP_OPEN, 12, 0x10000);
+        rig_pass(rig, 8 * 1000);
+        struct rep_set *set = rep_set_find(rig->log, 2);
+        struct leat_disk_io *io = rig->ios[0];
+        rig->io_count = 0;
+        trace_begin();
+        set->dropping = true;
+        io->rc = fails ? LEAT_E_DISK : LEAT_OK;
+        io->done_bytes = 8192;
+        io->on_done(io);
+        assert_int_equal(set->copy_count, 0);
+        assert_int_equal(set->writes, 0);
+        set->dropping = false;
+        TRACE_IS("");
+        rig_free(rig);
+    }
+}
+
 /* Goal: of a segment that is damaged here a copy is made out of memory alone; else its bytes are fetched first. */
 static void damaged_segment_is_copied_out_of_memory_alone(void **state)
 {
@@ -527,6 +553,7 @@ int main(void)
         TRACE_TEST(copy_that_is_damaged_there_is_lost),
         TRACE_TEST(closed_segment_is_copied_from_its_file),
         TRACE_TEST(segment_that_can_not_be_read_is_told_of),
+        TRACE_TEST(segment_that_goes_is_not_copied_on),
         TRACE_TEST(damaged_segment_is_copied_out_of_memory_alone),
         TRACE_TEST(closed_segments_are_copied_at_their_rate),
         TRACE_TEST(copy_is_waited_for_as_long_as_who_has_it_may_come),
