@@ -518,6 +518,45 @@ static void answer_counts_against_who_was_asked_as_well(void **state)
              "answer_rc = LEAT_E_CANCELLED: -> missed 0\n");
 }
 
+/* ---- a link without room ---- */
+
+static unsigned calls_to(unsigned node, unsigned kind)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < rig->call_count; i++)
+        count += rig->calls[i].node == node && rig->calls[i].call->kind == kind;
+    return count;
+}
+
+/* Goal: requests that wait for room in a link are sent when there is, all of them. */
+static void requests_wait_for_room_in_the_link(void **state)
+{
+    (void)state;
+    begun();
+    rig->quiet = true;
+    rig->call_rc = LEAT_E_AGAIN;
+    rig_reserve(rig, 1);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
+    rig_pass(rig, 100 * 1000);
+    for (unsigned node = 1; node <= 2; node++)
+        assert_int_equal(calls_to(node, LEAT_REP_OPEN) + calls_to(node, LEAT_REP_CLOSE), 0);
+    rig->call_rc = LEAT_OK;
+    rig_pass(rig, 100 * 1000);
+    for (unsigned node = 1; node <= 2; node++) {
+        assert_int_equal(calls_to(node, LEAT_REP_OPEN), 1);
+        assert_int_equal(calls_to(node, LEAT_REP_CLOSE), 1);
+    }
+    trace_begin();
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 11, 4096);
+    rig_answer(rig, 1, LEAT_REP_CLOSE);
+    assert_int_equal(copy->state, REP_COPY_CLOSED);
+    unsigned free_ops = 0;
+    LEAT_LIST_EACH(&rig->primary->ops_free, it) free_ops++;
+    assert_true(free_ops >= 2); /* both are used again */
+    trace_begin();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,6 +577,7 @@ int main(void)
         TRACE_TEST(audit_waits_for_what_is_settled),
         TRACE_TEST(slowness_is_forgotten),
         TRACE_TEST(answer_counts_against_who_was_asked_as_well),
+        TRACE_TEST(requests_wait_for_room_in_the_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -368,7 +368,12 @@ static void closed_segment_is_copied_from_its_file(void **state)
     TRACE_IS("n1 write @65536+5000 from staging\n");
     rig_wrote(rig, 1, LEAT_OK);
     TRACE_IS("n1 CLOSE s2 h12 v1 d1 part 5000:77 to 1002/2002 e3/5, 2 s\n");
+    const struct rep_copy *copy = rep_set_find(rig->log, 2)->copies[0];
+    assert_true(copy->incomplete && !copy->counted);
+    assert_int_equal(rig_peer(rig, 1)->open_count, 1);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
+    assert_true(!copy->incomplete && copy->counted);
+    assert_int_equal(rig_peer(rig, 1)->open_count, 0);
     rig_pass(rig, 100 * 1000);
     TRACE_IS("n1 AUDIT from0, 10 s\n");
     assert_int_equal(rig->primary->accounts.recopied_bytes, 5000);
@@ -384,7 +389,7 @@ static void closed_segment_is_copied_from_its_file(void **state)
 static void segment_that_can_not_be_read_is_told_of(void **state)
 {
     (void)state;
-    for (unsigned way = 0; way < 4; way++) {
+    for (unsigned way = 0; way < 5; way++) {
         struct rig *rig = taken_over(1, 2, false);
         row_answer(rig, 1, NULL, 0, 0);
         rig_pass(rig, 1000 * 1000);
@@ -398,18 +403,22 @@ static void segment_that_can_not_be_read_is_told_of(void **state)
         if (way == 2) rig_target_failed(rig, 1); /* nobody waits for it any more */
         io->on_done(io);
         rig_mails(rig);
-        if (way == 3) {
-            rig_wrote(rig, 1, LEAT_OK);
-            rig_refuse(rig, 1, LEAT_REP_CLOSE, LEAT_E_DAMAGED); /* its checksum is another there */
+        if (way >= 3) {
+            rig_wrote(rig, 1,
+                      LEAT_OK); /* its checksum is another there, or the disk there is at fault */
+            rig_refuse(rig, 1, LEAT_REP_CLOSE, way == 3 ? LEAT_E_DAMAGED : LEAT_E_DISK);
         }
         if (way < 2)
             TRACE_IS("damaged s2\n");
         else if (way == 2)
             TRACE_IS("detach n1\n");
-        else
+        else if (way == 3)
             TRACE_IS("n1 write @65536+5000 from staging\n"
                      "n1 CLOSE s2 h12 v1 d1 part 5000:77 to 1002/2002 e3/5, 2 s\n"
                      "damaged s2\n");
+        else
+            TRACE_IS("n1 write @65536+5000 from staging\n"
+                     "n1 CLOSE s2 h12 v1 d1 part 5000:77 to 1002/2002 e3/5, 2 s\n");
         assert_int_equal(rep_set_find(rig->log, 2)->copy_count, 0);
         assert_int_equal(rep_set_find(rig->log, 2)->writes, 0);
         rig_free(rig);
