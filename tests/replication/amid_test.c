@@ -557,6 +557,55 @@ static void requests_wait_for_room_in_the_link(void **state)
     trace_begin();
 }
 
+/* Goal: so do rows that wait for one answer: none is taken for sent, and each is sent once there is room. */
+static void rows_wait_for_room_in_the_link(void **state)
+{
+    (void)state;
+    static struct rep_copy copies[3];
+    begun();
+    calm();
+    rig->quiet = true;
+    struct rep_batch *batch = &copy->peer->flush;
+    for (unsigned i = 0; i < 3; i++) {
+        copies[i] = (struct rep_copy){.set = set, .peer = copy->peer, .handle = i, .done = 10 + i};
+        leat_list_init(&copies[i].in_batch);
+        leat_list_push_back(&batch->waiting, &copies[i].in_batch);
+    }
+    rig->call_rc = LEAT_E_AGAIN;
+    for (unsigned again = 0; again < 2; again++) {
+        rep_peer_batches(copy->peer);
+        assert_true(!batch->busy && batch->count == 0);
+        assert_false(copies[0].batched || copies[1].batched || copies[2].batched);
+        assert_true(leat_timer_armed(&rig->primary->timer));
+    }
+    rig->call_rc = LEAT_OK;
+    rep_peer_batches(copy->peer);
+    assert_true(batch->busy && batch->count == 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_ptr_equal(batch->rows[i], &copies[i]);
+        assert_int_equal(batch->values[i], 10 + i);
+    }
+    trace_begin();
+}
+
+/* Goal: an answer with another number of rows says nothing of any: what was to be flushed there is not. */
+static void answer_with_another_number_of_rows_flushes_nothing(void **state)
+{
+    (void)state;
+    uint8_t control[2 * REP_PAIR_BYTES_MAX + 8];
+    const struct rep_pair rows[2] = {{10, LEAT_OK, 0}, {11, LEAT_OK, 0}};
+    begin_at(LEAT_DURABILITY_DISK);
+    rig->quiet = true;
+    assert_int_equal(calls_to(1, LEAT_REP_FLUSH), 1);
+    assert_false(rep_is_held(rig->log));
+    uint32_t bytes = rep_pairs_encode(rows, 2, control, sizeof control);
+    rig_answer_bytes(rig, 1, LEAT_REP_FLUSH, LEAT_OK, control, bytes);
+    assert_true(rep_is_held(rig->log)); /* it is lost: nothing is acked under this version */
+    for (unsigned i = 0; i < set->copy_count; i++)
+        assert_int_equal(set->copies[i]->flushed, 0);
+    trace_begin();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -578,6 +627,8 @@ int main(void)
         TRACE_TEST(slowness_is_forgotten),
         TRACE_TEST(answer_counts_against_who_was_asked_as_well),
         TRACE_TEST(requests_wait_for_room_in_the_link),
+        TRACE_TEST(rows_wait_for_room_in_the_link),
+        TRACE_TEST(answer_with_another_number_of_rows_flushes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
