@@ -235,19 +235,29 @@ static void on_idle(void *arg)
     trace("idle\n");
 }
 
-/* Goal: a log is given up when the store has answered what was asked for any of its segments. */
+/* Goal: a log is given up when the store has answered what was asked for any of its segments, closed ones too: requests
+ * and stamps; and where nothing was asked, at once. */
 static void log_is_given_up_when_the_store_is_done(void **state)
 {
     (void)state;
-    begun();
-    set->local_state = REP_LOCAL_ASKED;
-    leat_primary_log_release(owned, on_idle, NULL);
-    rig_mails(rig);
-    TRACE_IS("");
-    set->local_state = REP_LOCAL_IDLE;
-    rep_mark_dirty(owned);
-    rig_mails(rig);
-    TRACE_IS("idle\n");
+    for (unsigned i = 0; i < 5; i++) {
+        begun();
+        if (i & 1) leat_list_remove(&set->link);
+        if (i & 1) leat_list_push_back(&owned->settled, &set->link);
+        calm();
+        rig_mails(rig);
+        trace_begin();
+        if (i < 2) set->local_state = REP_LOCAL_ASKED;
+        if (i == 2 || i == 3) set->stamp_busy = true;
+        leat_primary_log_release(owned, on_idle, NULL);
+        rig_mails(rig);
+        TRACE_IS(i == 4 ? "idle\n" : "");
+        set->local_state = REP_LOCAL_IDLE;
+        set->stamp_busy = false;
+        rep_mark_dirty(owned);
+        rig_mails(rig);
+        TRACE_IS(i == 4 ? "" : "idle\n");
+    }
 }
 
 int main(void)
