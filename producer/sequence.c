@@ -13,6 +13,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -373,7 +374,7 @@ static void batch_failed(struct leat_producer_log *log, struct leat_producer_bat
     if (batch->maybe_appended && class != LEAT_CLASS_FATAL) {
         snprintf(whole, sizeof whole, "%s%s", unknown, text);
         text = whole;
-        if (class == LEAT_CLASS_REJECT) code = LEAT_E_TIMEOUT;
+        if (class == LEAT_CLASS_REJECT && !LEAT_BUG(REFUSAL_PROMISES)) code = LEAT_E_TIMEOUT;
     }
     leat_producer_batch_done(log->engine, batch, log->ref, code, text);
 }

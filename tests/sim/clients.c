@@ -54,6 +54,12 @@ static void on_produced(void *arg, const struct leat_produced *produced)
     bool definite = leat_err_class(produced->rc) == LEAT_CLASS_REJECT &&
                     produced->rc != LEAT_E_ALREADY_APPENDED;
     check_failed(scenario->check, stream, value, definite);
+    /* Whether the code is one that promises or not, people are told. */
+    if (definite && produced->text && strstr(produced->text, "is unknown"))
+        sim_fail(scenario->world,
+                 "A5 aborted-read: stream %u value %u:%u is told as definitely refused, by %s, and "
+                 "as unknown: %s",
+                 stream, value.producer, value.number, leat_err_name(produced->rc), produced->text);
     /* What a level-memory log lost with the power includes what it knew of its producers. */
     struct leat_log_ref log = {stream, produced->log.streamlet, produced->log.log};
     bool excused = scenario->streams[stream].settings.durability == LEAT_DURABILITY_MEMORY &&
