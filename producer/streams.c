@@ -106,7 +106,8 @@ static void stream_replaced(struct leat_producer_stream *stream)
                                          "the stream was deleted");
         }
         leat_list_remove(&log->link);
-        if (log->sequenced != 0) log->needs_epoch = true;
+        if (log->sequenced == 0 || LEAT_BUG(UNDER_WAY_COUNTS)) continue;
+        log->needs_epoch = true;
         log->sequenced = 0;
     }
 }

@@ -3,7 +3,8 @@
  *  - To one lane of one incarnation a client has no more than two connections that are open. Were each request that
  *    meets a node's new incarnation to leave one, no connection could be made any more in the end.
  *  - Whoever was told of an owner does not go back to one before it: that one is not the owner any more, and may not
- *    know it yet. */
+ *    know it yet.
+ *  - A producer counts as under way to a log what waits there with a sequence, and nothing else. */
 #include <string.h>
 
 #include "client/internal.h"
@@ -81,6 +82,11 @@ void sim_conns_check(struct scenario *scenario)
         const struct sim_client *client = scenario->clients[i];
         if (!client->client || !client->process->alive) continue;
         client_check(client);
+        if (client->producer && !sim_under_way_is_right(client->producer))
+            sim_fail(scenario->world,
+                     "A11 assert: client %u counts other batches as under way to a log than those "
+                     "that wait there with a sequence",
+                     client->number);
         for (unsigned stream = 0; stream < SIM_STREAMS; stream++)
             stream_check(scenario, i, stream);
     }

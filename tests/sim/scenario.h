@@ -560,8 +560,11 @@ void sim_kept_check(struct scenario *scenario);
 /** Fences, and nodes that were called dead, are looked at now and then from now on. */
 void sim_kept_watch(struct scenario *scenario);
 /* ---- conns.c ---- */
-/** No client keeps more connections than one to each lane of a node. */
+/** What native clients know of nodes and keep of them, and what their producers count, is looked at. */
 void sim_conns_check(struct scenario *scenario);
+/* ---- under_way.c ---- */
+/** Does a producer count as under way to each log what waits there with a sequence? */
+bool sim_under_way_is_right(const struct leat_producer_engine *engine);
 /* ---- ends.c ---- */
 /** A turn of its coordinator is over: where logs end by its tables is noted, and what a recovery would keep of those
  * whose last epoch is lost is held against that. */
