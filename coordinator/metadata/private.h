@@ -33,8 +33,8 @@ leat_machine_apply_fn leat_machine_apply_stream_delete;
 leat_machine_apply_fn leat_machine_apply_producer_ids;
 leat_machine_apply_fn leat_machine_apply_barrier;
 
-/** The step of a log's record from one state to the next: from each to those that an owner or an assignment decides, but
- * what is recorded never waits, and what was heard of a log that waits is not forgotten. */
+/** The step of a log's record from one state to the next: from each to those that an owner or an assignment decides,
+ * but what is recorded never waits, and what was heard of a log that waits is not forgotten. */
 static inline void leat_record_enter(enum leat_record_state *state, enum leat_record_state to)
 {
     enum {

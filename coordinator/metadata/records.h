@@ -87,7 +87,7 @@ struct leat_log_record {
      * have behind that was promised to nobody. Zeros: not known, it was opened by an earlier version. */
     struct leat_tail_record began;
 };
-/* What says where a log ends (README.md, "A log's record"). Not stored: the record and the epoch of its owner say it. */
+/* What says where a log ends (README.md, "A log's record"). Not stored: derived from the record and the epoch. */
 enum leat_record_state {
     LEAT_RECORD_EMPTY,  /* it has no segment yet */
     LEAT_RECORD_ENDED,  /* its tail record */

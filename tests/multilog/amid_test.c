@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens while a log reads a file, or waits: its head goes on, the log ends, the file is shorter than recorded. */
+/* What happens while a log reads a file or waits: its head goes on, the log ends, the file is shorter than recorded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -218,7 +218,7 @@ static void damaged_segment_in_front_of_the_log_has_no_record(void **state)
 
 /* ---- memory ---- */
 
-/* Goal: where there is no memory for a long start entry the head stays, and the log rolls a second later, not before. */
+/* Goal: without memory for a long start entry the head stays, and the log rolls a second later, not before. */
 static void roll_waits_for_memory(void **state)
 {
     (void)state;

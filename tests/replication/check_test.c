@@ -155,7 +155,8 @@ static void backups_are_checked(void **state)
     PEER_BROKEN("primary->attached_count == attached", primary_.attached_count = 1);
 }
 
-/* Goal: a segment, a copy, a session and what each asks take the steps of the diagrams in replication/primary/README.md and no others. */
+/* Goal: a segment, a copy, a session and the requests of each take the steps that the diagrams in
+ * replication/primary/README.md show, and no others. */
 static void steps_are_checked(void **state)
 {
     (void)state;

@@ -130,7 +130,7 @@ static void replica_goes_on_where_its_writer_has_memory(void **state)
     rig_free(rig);
 }
 
-/* Goal: a request that can't be begun is told so, and costs nothing, whether there is no memory or it makes no sense. */
+/* Goal: a request that can't be begun is told so, and costs nothing, for lack of memory or of sense. */
 static void request_that_is_not_begun_costs_nothing(void **state)
 {
     (void)state;
