@@ -62,11 +62,16 @@ static struct leat_rep_node rep_node(const struct leat_member *member)
 /* As of segments of its own (cut_orphan() in bringup.c): only of ids that were given out. SUBTLE: one that is on its
  * way out counts, too. (1) The deletion comes as this node starts, and by core 0, which has no replicas yet.
  * (2) They are taken. (3) The stream goes from core 0, and nobody looks at them again. */
-static bool stream_is_deleted(void *arg, uint32_t stream)
+bool leat_replicate_stream_is_deleted(const struct leat_core *core, uint32_t stream)
 {
-    struct leat_core *core = arg;
+    LEAT_ASSERT_OWNER(core);
     const struct leat_stream *known = leat_stream_find(core, stream);
     return stream <= core->data->stream_seen && (known == NULL || known->deleted);
+}
+
+static bool stream_is_deleted(void *arg, uint32_t stream)
+{
+    return leat_replicate_stream_is_deleted(arg, stream);
 }
 
 /* SUBTLE: an owner that is not full itself asks on, and other nodes are there to be asked; but what is opened here
@@ -206,7 +211,7 @@ static bool is_gone_since(struct leat_core *core, size_t at)
     const struct leat_found_fate *fate = &core->node->fates[at];
     if (fate->fate != LEAT_FATE_SERVED && fate->fate != LEAT_FATE_KEPT) return false;
     return leat_stream_find(core, fate->log.stream) == NULL &&
-           stream_is_deleted(core, fate->log.stream);
+           leat_replicate_stream_is_deleted(core, fate->log.stream);
 }
 
 leat_err leat_replicate_take_found(struct leat_core *core)

@@ -56,6 +56,8 @@ leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_seg
                                size_t seg_count, const struct leat_log_tail *tail,
                                struct leat_store_port *out_store_port) LEAT_NODISCARD;
 void leat_replicate_detach(struct leat_partition *partition);
+/** That stream was, and was deleted: what comes of it is not kept. Thread: the core. */
+bool leat_replicate_stream_is_deleted(const struct leat_core *core, uint32_t stream);
 /** Replicas that the store found at start go to the backup. Thread: core 0. */
 leat_err leat_replicate_take_found(struct leat_core *core) LEAT_NODISCARD;
 /** Add this core's share; also what its backup and its sink did. */

@@ -60,7 +60,11 @@ void takeover_free(struct leat_takeover *takeover)
 /* SUBTLE: a takeover whose epoch is over ends at once. If it went on looking for segments:
  *  1. The log comes here in epoch 5 and is served; an older segment of it is on a node that dies at that moment.
  *  2. It moves away and back, in epoch 7.
- *  3. Appends wait until the first takeover gives up, after LEAT_TAKEOVER_MISSING_US. */
+ *  3. Appends wait until the first takeover gives up, after LEAT_TAKEOVER_MISSING_US.
+ * So does a takeover whose stream was deleted. If that takeover went on:
+ *  1. A streamlet moves here, and the stream is deleted before its last segment has been fetched.
+ *  2. The segment comes, and goes at once, as its stream is gone. The takeover has none, and fetches the segment again,
+ *     without end. */
 static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
@@ -68,13 +72,14 @@ static void takeovers_step(struct leat_core *core)
     LEAT_LIST_EACH(&core->takeovers->all, it)
     {
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
+        bool over = takeover->over || leat_replicate_stream_is_deleted(core, takeover->ref.stream);
         bool ready = !takeover->busy && !core->stopping && core->data->replicate->backup != NULL;
-        if (takeover->over && ready && !takeover->behind && takeover_seg_back(takeover)) {
+        if (over && ready && !takeover->behind && takeover_seg_back(takeover)) {
             takeover_free(takeover);
             continue;
         }
         if (takeover->state == TAKEOVER_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
-        if (!ready || takeover->over || takeover->behind || now_us < takeover->again_us) continue;
+        if (!ready || over || takeover->behind || now_us < takeover->again_us) continue;
         if (takeover->seg != NULL) /* the log had no memory for it, or there was none to read it */
             takeover_start_read(takeover);
         else if (takeover_has_ended(takeover))

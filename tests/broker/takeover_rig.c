@@ -67,6 +67,12 @@ uint64_t leat_log_first_retained(const struct leat_log *log)
     assert_ptr_equal(log, &it);
     return it.retained;
 }
+bool leat_replicate_stream_is_deleted(const struct leat_core *core, uint32_t stream)
+{
+    (void)core, (void)stream;
+    return it.deleted;
+}
+
 bool leat_log_front_known(const struct leat_log *log)
 {
     assert_ptr_equal(log, &it);

@@ -23,6 +23,7 @@ static const struct leat_log_ref LOG = {ALONE_STREAM, 1, 1};
 
 struct takeover_rig {
     struct leat_partition partition; /* what leat_partition_find() finds, where there */
+    bool deleted;                    /* the log's stream */
     bool there, rows_damaged, front_known,
         lost;                               /* lost: no node has the bytes of what is damaged */
     uint64_t retained;                      /* the log's first */

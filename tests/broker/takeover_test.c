@@ -378,6 +378,26 @@ static void takeover_that_is_over_gives_its_segment_back(void **state)
     end();
 }
 
+/* Goal: a takeover whose stream was deleted ends, and fetches no segment any more.
+ * Method: the segment was fetched when the stream was deleted. Nothing more is asked for. */
+static void takeover_of_a_deleted_stream_ends(void **state)
+{
+    (void)state;
+    begin();
+    struct leat_takeover *takeover = ask_epoch(5, TAKEOVER_TAIL);
+    alone_deliver_all();
+    assert_true(takeover->busy);
+    said_enough();
+    it.deleted = true;
+    tick();
+    assert_int_equal(takeovers(), 1); /* its request is under way */
+    takeover->busy = false;
+    tick();
+    assert_int_equal(takeovers(), 0);
+    assert_said("");
+    end();
+}
+
 /* Goal: one that waits for another, and is over itself, ends with its turn. */
 static void takeover_behind_another_does_not_end_before_it(void **state)
 {
@@ -520,6 +540,7 @@ int main(void)
         cmocka_unit_test(takeover_waits_until_it_may),
         cmocka_unit_test(kicks_come_one_at_a_time),
         cmocka_unit_test(takeover_that_is_over_gives_its_segment_back),
+        cmocka_unit_test(takeover_of_a_deleted_stream_ends),
         cmocka_unit_test(takeover_behind_another_does_not_end_before_it),
         cmocka_unit_test(log_whose_end_nobody_has_stands_in),
         cmocka_unit_test(log_stands_in_only_where_all_were_heard),
