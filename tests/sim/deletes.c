@@ -26,9 +26,14 @@ enum {
     CUT_US_LEAST = 3000 * 1000,
     CUT_US_MAX = 6000 * 1000,
     ID_LOOK_US = 50,
+    READS_PER_MILLE = 700, /* of streams, but for the first where there is a trap */
+    STALL_US_LEAST = 100 * 1000,
+    STALL_US_MAX = 300 * 1000,
+    STALL_LOOK_US = 1000,
+    STALL_LEFT_US = 50 * 1000, /* for the deletion */
 };
 
-enum step { CREATE, ASK_ID, WORK, TRAP, DELETE, AFTER, LAST_WORD, OVER };
+enum step { CREATE, ASK_ID, WORK, TRAP, READS, DELETE, AFTER, LAST_WORD, OVER };
 
 struct thrower {
     struct sim_deletes *deletes;
@@ -41,7 +46,8 @@ struct thrower {
     uint64_t until_us;
     uint32_t last_record;
     bool hasty; /* its records time out before most requests do */
-    struct sim_rng haste;
+    struct sim_rng haste, stalls;
+    bool reads; /* copies of the newest are to go while they are read */
 };
 
 static struct sim_deletes *of_seed; /* one per process: leat-sim forks for each seed */
@@ -52,13 +58,6 @@ static void step_on(struct thrower *thrower, enum step step, uint64_t delay_us);
 struct sim_deletes *sim_deletes_of(const struct scenario *scenario)
 {
     return of_seed && of_seed->scenario == scenario ? of_seed : NULL;
-}
-
-struct sim_thrown *sim_thrown_find(struct sim_deletes *deletes, uint32_t id)
-{
-    for (unsigned i = 0; i < deletes->count; i++)
-        if (deletes->thrown[i].id == id) return &deletes->thrown[i];
-    return NULL;
 }
 
 static struct sim_world *world_of(const struct thrower *thrower)
@@ -279,6 +278,9 @@ static void made(struct thrower *thrower, uint32_t id)
     thrown->onlooker = sim_client_start(thrower->client->scenario, SIM_CLIENT_ONLOOKER,
                                         SIM_STREAMS + deletes->name, deletes->count);
     thrower->until_us = world_of(thrower)->now_us + sim_rng_below(dice(thrower), LIFE_US_MAX);
+    bool trap = thrower->client->scenario->trap == SIM_TRAP_DELETES;
+    thrower->reads = !thrower->client->scenario->calm && !(trap && deletes->count == 1) &&
+                     sim_rng_chance(&thrower->stalls, READS_PER_MILLE);
     step_on(thrower, WORK, 10);
     if (thrower->hasty && deletes->count == 1)
         sim_world_at(world_of(thrower), world_of(thrower)->now_us, hasty_look, thrower);
@@ -550,14 +552,27 @@ static void last_word(struct thrower *thrower)
     thrower->step = OVER;
 }
 
-/* Whoever writes to it knows its logs, and has a producer's number: no node has to be asked about that. */
-static bool is_warm(struct thrower *thrower)
+/* Disks read nothing. It moves, and its new owners fetch segments, until a copy of one is read that way: the copy is to
+ * go before that read has ended. */
+static void reads(struct thrower *thrower)
 {
-    const struct sim_deletes *deletes = thrower->deletes;
-    unsigned acked = 0;
-    for (uint32_t i = 0; i < deletes->record_count; i++)
-        acked += deletes->records[i].acked_in == newest(thrower)->id;
-    return acked >= 6;
+    struct scenario *scenario = thrower->client->scenario;
+    uint64_t now_us = scenario->world->now_us;
+    if (thrower->step != READS) {
+        thrower->until_us =
+            now_us + sim_rng_between(&thrower->stalls, STALL_US_LEAST, STALL_US_MAX);
+        for (unsigned i = 0; i < scenario->server_count; i++)
+            sim_disk_stall_reads(scenario->servers[i].disk, thrower->until_us);
+        sim_fault_struck(scenario->world, SIM_FAULT_STALL);
+        sim_trace(scenario->world, "disks read nothing while a stream moves and is deleted");
+        step_on(thrower, READS, 0);
+    } else if (now_us + STALL_LEFT_US < thrower->until_us && !scenario->faults_over &&
+               !sim_thrown_is_read(scenario, newest(thrower)->id)) {
+        move(thrower);
+        later(thrower, STALL_LOOK_US);
+    } else {
+        step_on(thrower, DELETE, 0);
+    }
 }
 
 /* Its head stays open until the moment of the trap has come, or is not waited for any more. */
@@ -565,9 +580,11 @@ static void trapped(struct thrower *thrower)
 {
     if (thrower->step != TRAP) {
         step_on(thrower, TRAP, 0);
-    } else if (!is_warm(thrower)) {
+    } else if (!sim_thrown_is_warm(thrower->deletes, newest(thrower)->id)) {
         produce(thrower, 1);
         later(thrower, 10000);
+    } else if (thrower->reads) {
+        reads(thrower);
     } else if (sim_trap_deleted_waits(thrower->client, newest(thrower)->id, produce_more)) {
         if (sim_rng_chance(dice(thrower), 2)) produce(thrower, 1);
         later(thrower, 150);
@@ -591,6 +608,8 @@ static void work(struct thrower *thrower)
         later(thrower, sim_rng_between(rng, 1000, 60000));
     else if (scenario->trap == SIM_TRAP_DELETES && !scenario->faults_over)
         trapped(thrower);
+    else if (thrower->reads && !scenario->faults_over)
+        reads(thrower);
     else
         step_on(thrower, DELETE, misfortune(thrower));
 }
@@ -617,6 +636,9 @@ static void step_next(struct sim_world *world, struct sim_event *event)
     case TRAP:
         trapped(thrower);
         break;
+    case READS:
+        reads(thrower);
+        break;
     case DELETE:
         newest(thrower)->asked = true;
         name_send(thrower, LEAT_KIND_STREAM_DELETE, delete_done);
@@ -638,6 +660,7 @@ leat_err sim_deleter_start(struct sim_client *client)
     LEAT_ASSERT(thrower != NULL);
     *thrower = (struct thrower){.deletes = of_seed, .client = client, .step = CREATE};
     client->state = thrower;
+    sim_rng_init(&thrower->stalls, client->scenario->world->seed, "thrown reads");
     sim_rng_init(&thrower->haste, client->scenario->world->seed, "hasty thrower");
     thrower->hasty = client->scenario->trap != SIM_TRAP_DELETES &&
                      sim_rng_chance(&thrower->haste, HASTY_PER_MILLE);

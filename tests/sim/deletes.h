@@ -59,6 +59,10 @@ struct sim_deletes *sim_deletes_of(const struct scenario *scenario);
 struct sim_thrown *sim_thrown_find(struct sim_deletes *deletes, uint32_t id);
 
 /* ---- deletes_check.c ---- */
+/** Is a copy of a segment of that stream read for another node? */
+bool sim_thrown_is_read(const struct scenario *scenario, uint32_t stream);
+/** Whoever writes to that stream knows its logs, and has a producer's number: no node has to be asked about that. */
+bool sim_thrown_is_warm(const struct sim_deletes *deletes, uint32_t stream);
 /** Look at all nodes, now and then from now on. */
 void sim_deletes_watch(struct sim_deletes *deletes);
 /** A record was acked, or shown, in that stream. */

@@ -10,6 +10,35 @@
 #include "replication/backup/probe.h"
 #include "store/probe.h"
 
+struct sim_thrown *sim_thrown_find(struct sim_deletes *deletes, uint32_t id)
+{
+    for (unsigned i = 0; i < deletes->count; i++)
+        if (deletes->thrown[i].id == id) return &deletes->thrown[i];
+    return NULL;
+}
+
+bool sim_thrown_is_warm(const struct sim_deletes *deletes, uint32_t stream)
+{
+    unsigned acked = 0;
+    for (uint32_t i = 0; i < deletes->record_count; i++)
+        acked += deletes->records[i].acked_in == stream;
+    return acked >= 6;
+}
+
+bool sim_thrown_is_read(const struct scenario *scenario, uint32_t stream)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        struct leat_replica_seen rep = {0};
+        if (!server->ready || !server->process->alive) continue;
+        const struct leat_backup *backup = leat_node_backup(server->node);
+        if (!backup || leat_backup_serving(backup) == 0) continue;
+        while (leat_backup_see_next(backup, &rep))
+            if (rep.seg && rep.busy && rep.seg->log.stream == stream) return true;
+    }
+    return false;
+}
+
 enum { LOOK_EVERY_US = 3000 };
 
 enum word {

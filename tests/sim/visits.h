@@ -8,7 +8,7 @@
 #include "tests/sim/sim.h"
 
 enum sim_visit {
-#define SIM_VISIT_ROW(id, name, wanted, text) SIM_VISIT_##id,
+#define SIM_VISIT_ROW(id, name, text) SIM_VISIT_##id,
 #include "tests/sim/visits.def"
 #undef SIM_VISIT_ROW
     SIM_VISITS,
