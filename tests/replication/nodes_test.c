@@ -260,6 +260,45 @@ static void log_is_given_up_when_the_store_is_done(void **state)
     }
 }
 
+/* Goal: a log is writing while bytes of any of its segments are under way. */
+static void log_writes_while_bytes_are_under_way(void **state)
+{
+    (void)state;
+    begun();
+    rig->quiet = true;
+    assert_false(leat_primary_log_is_writing(owned));
+    rig_commit(rig, 0, 128, 256);
+    assert_true(leat_primary_log_is_writing(owned));
+    leat_list_remove(&set->link);
+    leat_list_push_back(&owned->settled, &set->link);
+    assert_true(leat_primary_log_is_writing(owned));
+    set->writes = 0;
+    assert_false(leat_primary_log_is_writing(owned));
+    trace_begin();
+}
+
+/* Goal: all logs that wait are looked at again with the next tick. */
+static void logs_that_wait_are_all_looked_at(void **state)
+{
+    (void)state;
+    struct leat_primary_log *logs[3];
+    begun();
+    rig->quiet = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct leat_primary_log_options options = rig_log_options(LEAT_DURABILITY_MEMORY, 3);
+        options.ref.log += 1 + i;
+        assert_int_equal(leat_primary_log_create(rig->primary, &options, NULL, 0, &logs[i]),
+                         LEAT_OK);
+    }
+    rig_mails(rig);
+    for (unsigned i = 0; i < 3; i++)
+        rep_wait(logs[i]);
+    rig_pass(rig, REP_TICK_US + 1);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(leat_list_empty(&logs[i]->waits_link));
+    trace_begin();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +308,8 @@ int main(void)
         TRACE_TEST(session_begins_anew),
         TRACE_TEST(requests_wait_for_their_turn),
         TRACE_TEST(log_is_given_up_when_the_store_is_done),
+        TRACE_TEST(log_writes_while_bytes_are_under_way),
+        TRACE_TEST(logs_that_wait_are_all_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
