@@ -44,7 +44,7 @@ static __attribute__((unused)) unsigned step_from, step_to; /* assert_broken() j
         assert_int_equal(strlen((may)[0]), sizeof(may) / sizeof *(may));                           \
         for (step_from = 0; step_from < sizeof(may) / sizeof *(may); step_from++)                  \
             for (step_to = 0; step_to < sizeof(may) / sizeof *(may); step_to++) {                  \
-                (state) = step_from;                                                               \
+                (state) = (__typeof__(state))step_from;                                            \
                 assert_broken((may)[step_from][step_to] != '.' ? NULL : (expected), enter);        \
                 assert_int_equal(state, (may)[step_from][step_to] != '.' ? step_to : step_from);   \
             }                                                                                      \

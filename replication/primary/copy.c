@@ -15,7 +15,7 @@ void rep_copy_enter(struct rep_copy *copy, enum rep_copy_state to)
         [REP_COPY_CLOSED] = 0,
     };
     LEAT_ASSERT(follow[copy->state] & 1u << to);
-    copy->state = to;
+    copy->state = (uint8_t)to;
 }
 
 /* ---- requests about one replica ---- */

@@ -73,8 +73,7 @@ static struct sim_rng *dice(struct thrower *thrower)
 /* The one that lives, or lived last. */
 static struct sim_thrown *newest(struct thrower *thrower)
 {
-    struct sim_deletes *deletes = thrower->deletes;
-    return deletes->count ? &deletes->thrown[deletes->count - 1] : NULL;
+    return thrower->deletes->count ? &thrower->deletes->thrown[thrower->deletes->count - 1] : NULL;
 }
 
 static const char *name_of(const struct thrower *thrower)
