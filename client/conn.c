@@ -310,7 +310,7 @@ static void conn_on_answer(struct leat_client_conn *conn, const struct leat_fram
         if (rc == LEAT_OK) rc = refused.code ? refused.code : LEAT_E_INVALID;
         /* SUBTLE: to whoever asked, CANCELLED means that this client is being closed, after which nothing is
          * tried again. A server that says it has given the request up: a member of a group stood still. */
-        if (rc == LEAT_E_CANCELLED && !LEAT_BUG(GONE_IS_CANCELLED)) rc = LEAT_E_TIMEOUT;
+        if (rc == LEAT_E_CANCELLED) rc = LEAT_E_TIMEOUT;
         (void)leat_error_set(&error, rc, "%.*s", (int)refused.text.bytes, refused.text.text);
     } else if (frame->kind != (uint16_t)request->kind) {
         rc = leat_error_set(&error, LEAT_E_INVALID, "the server answered with another kind");
