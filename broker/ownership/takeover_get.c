@@ -316,24 +316,44 @@ static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_parti
     return true;
 }
 
-static void older_later(struct leat_takeover *takeover, struct leat_partition *partition)
+static void older_free(struct leat_takeover *takeover, struct leat_partition *partition)
 {
-    if (partition != NULL) {
-        leat_backfill_soon(partition);
-        leat_partition_watch(partition); /* the tick looks at no idle log */
-    }
+    if (partition != NULL) leat_partition_watch(partition); /* the tick looks at no idle log */
     leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
+}
+
+static void older_later(struct leat_takeover *takeover, struct leat_partition *partition)
+{
+    if (partition != NULL) leat_backfill_soon(partition);
+    older_free(takeover, partition);
 }
 
 /* SUBTLE: what a segment names that can't be read here is not missing before that segment is lost, too.
  *  1. X starts with segments 0 to 3 and 5. A bit of the start entry of 5 has flipped, so 4 has no name.
  *  2. Nobody was asked for 4. Another node is asked for the bytes of 5, and has them.
- *  3. Were 4 called missing meanwhile, an operator could give 4 up, which the other node has. */
-static void behind_is_damaged(struct leat_partition *partition, const struct leat_segment *behind)
+ *  3. Were 4 called missing meanwhile, an operator could give 4 up, which the other node has.
+ * Nor are segments of other gaps missing before nodes were asked for them: only the pass over all places says so. */
+static void place_is_passed(struct leat_partition *partition, const struct leat_segment *behind,
+                            bool between)
 {
-    if (leat_log_on_damaged(partition->log, behind, false))
-        leat_log_older_done(partition->log, partition->backfill_node_down);
+    if (between) partition->hole_below = behind->id.v;
+    if (between && leat_takeover_goes_on(partition))
+        leat_backfill_soon(partition);
+    else
+        (void)leat_takeover_pass_over(partition, false);
+}
+
+/* Where the segment behind the place is not lost the place waits for its bytes. */
+static void older_unnamed(struct leat_takeover *takeover, struct leat_partition *partition,
+                          const struct leat_segment *behind)
+{
+    if (behind->buffer != NULL || leat_log_on_damaged(partition->log, behind, false)) {
+        place_is_passed(partition, behind, takeover->hole_behind != 0);
+        older_free(takeover, partition);
+    } else {
+        older_later(takeover, partition);
+    }
 }
 
 /* On the log's core, before it goes to core 0: where the chain goes on. */
@@ -342,11 +362,7 @@ static void older_begin(struct leat_takeover *takeover, struct leat_partition *p
 {
     bool found = leat_log_start_find(bytes, count, &takeover->start);
     if (!found || takeover->start.base_offset != takeover->next_offset) {
-        if (behind->buffer == NULL)
-            behind_is_damaged(partition, behind);
-        else
-            leat_log_older_done(partition->log, partition->backfill_node_down);
-        older_later(takeover, partition);
+        older_unnamed(takeover, partition, behind);
         return;
     }
     if (hole_is_jump(takeover, partition)) {
@@ -434,7 +450,8 @@ void leat_takeover_older(struct leat_partition *partition)
     }
     if (hole.behind->integrity == LEAT_INTEGRITY_MISSING &&
         hole.behind->buffer == NULL) { /* it comes first */
-        behind_is_damaged(partition, hole.behind);
+        if (leat_log_on_damaged(partition->log, hole.behind, false))
+            place_is_passed(partition, hole.behind, between);
         return;
     }
     struct leat_takeover *takeover = takeover_create(core, partition->ref, partition->epoch);

@@ -297,7 +297,41 @@ static void start_of_the_one_behind_is_damaged(void **state)
                                     : "segment 4 is damaged\n");
         if (i != 3) snprintf(expected + at, sizeof expected - (size_t)at, "watch the log\n");
         assert_said(expected);
-        asks_later(i != 3);
+        if (i == 4 || i == 8) /* the pass is over, and the next one is not due */
+            assert_int_equal(it.partition.backfill_ticks, 5);
+        else
+            asks_later(i != 3);
+        assert_int_equal(takeovers(), 0);
+        ends();
+    }
+}
+
+/* Goal: what lies in other gaps is not missing because one segment after a gap is lost. Nodes are asked for it. */
+static void gap_before_a_lost_segment_ends_no_pass(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        lacks(2, 4, 9);
+        struct leat_segment six = it.first;
+        six.id.v = 6;
+        six.file_offset = 4096;
+        it.lower = (struct leat_log_hole){&six, 5};
+        it.lost = true;
+        if (i == 0) it.behind.integrity = LEAT_INTEGRITY_MISSING;
+        it.held = &it.behind;
+        it.start_found = false;
+        looks();
+        if (i == 1) alone_io_done(LEAT_OK, 4096);
+        assert_said(i == 0 ? "segment 9 is damaged, lost\n"
+                           : "read 4096 bytes at 16384\n"
+                             "where does the start of 700 bytes end, by 4096?\n"
+                             "start entry in 4096 bytes\n"
+                             "segment 9 is damaged, lost\nwatch the log\n");
+        asks_later(true);
+        looks();
+        assert_said("read 4096 bytes at 4096\n");
+        it.there = false;
+        alone_io_done(LEAT_OK, 4096);
         ends();
     }
 }
@@ -350,6 +384,7 @@ int main(void)
         cmocka_unit_test(place_that_is_looked_at_is_not_looked_at_twice),
         cmocka_unit_test(start_of_the_one_behind_is_read_whole),
         cmocka_unit_test(start_of_the_one_behind_is_damaged),
+        cmocka_unit_test(gap_before_a_lost_segment_ends_no_pass),
         cmocka_unit_test(hole_in_front_of_a_jump_is_none),
     };
     return cmocka_run_group_tests_name("broker takeover_older", tests, NULL, NULL);

@@ -115,8 +115,10 @@ const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t se
 bool leat_log_hole_find(const struct leat_log *log, uint64_t below, struct leat_log_hole *out_hole)
 {
     assert_ptr_equal(log, &it);
-    if (it.hole.behind == NULL || it.hole.behind->id.v >= below) return false;
-    *out_hole = it.hole;
+    const struct leat_log_hole *hole =
+        it.hole.behind != NULL && it.hole.behind->id.v < below ? &it.hole : &it.lower;
+    if (hole->behind == NULL || hole->behind->id.v >= below) return false;
+    *out_hole = *hole;
     return true;
 }
 void leat_log_hole_jumped(struct leat_log *log, uint64_t behind)

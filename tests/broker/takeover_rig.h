@@ -29,7 +29,7 @@ struct takeover_rig {
     uint64_t retained;                      /* the log's first */
     struct leat_segment first, behind, seg; /* the log's; what is adopted */
     const struct leat_segment *first_held, *held;          /* NULL: none */
-    struct leat_log_hole hole;                             /* behind NULL: none */
+    struct leat_log_hole hole, lower;                      /* behind NULL: none */
     leat_err adopt, look, pull, take, create, add, copies; /* what these answer */
     void (*on_adopted)(void *arg, leat_err rc, struct leat_segment *seg);
     void *adopt_arg;
