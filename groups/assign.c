@@ -125,9 +125,21 @@ static void assign_ordered(struct leat_group *group)
     }
 }
 
+/* Joins without end use up the serials: the members of this generation get the first ones again, in the same order. */
+static void serials_renew(struct leat_group *group)
+{
+    if (group->next_serial <= LEAT_GROUP_SERIALS_KEPT) return;
+    for (uint32_t i = 0; i < group->log_count; i++)
+        group->logs[i].owner = serial_find(group, group->logs[i].owner) + 1; /* 0: nobody */
+    for (uint32_t i = 0; i < group->member_count; i++)
+        group->members[i].serial = i + 1;
+    group->next_serial = group->member_count + 1;
+}
+
 void leat_group_assign(struct leat_group *group)
 {
     LEAT_ASSERT_CMP(group->member_count, <=, LEAT_GROUPS_MEMBERS_MAX);
+    serials_renew(group);
     if (group->mode != LEAT_GROUPS_PARALLEL) {
         assign_ordered(group);
         return;

@@ -137,14 +137,13 @@ static void generation_begin(struct leat_groups *groups, struct leat_group *grou
     /* The type stays: a classic group without one is taken for one of commits alone. */
     if (joined == 0) classic->protocol[0] = '\0';
     if (joined == 0) classic->assigned_bytes = 0;
-    /* Signed on Kafka's wire. Nobody gets there by rebalances: a thousand a second take 24 days. */
-    LEAT_ASSERT_CMP(group->generation, <, INT32_MAX);
     enum leat_classic_phase before = classic->phase;
-    group->generation++;
+    uint32_t generation = group->generation;
+    leat_group_generation_next(group);
     leat_classic_enter(classic, joined > 0 ? LEAT_CLASSIC_COMPLETING : LEAT_CLASSIC_EMPTY);
     leat_classic_assignments_drop(classic);
     if (!leat_groups_classic_record(groups, group)) {
-        group->generation--;
+        group->generation = generation;
         leat_classic_enter(classic, before);
         classic->settle_at_us = classic->give_up_at_us =
             now + RETRY_US / 10; /* after the next ack */

@@ -138,7 +138,7 @@ static void generation_begin(struct leat_groups *groups, struct leat_group *grou
         /* Else the table stays above its limit, and the next start entry has no room for it. */
         leat_group_logs_forget_unread(group);
     }
-    group->generation++;
+    leat_group_generation_next(group);
     group->phase = LEAT_GROUP_STABLE;
     leat_group_assign(group);
     leat_group_bytes_count(group);

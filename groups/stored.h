@@ -15,9 +15,6 @@ enum record_kind {
     RECORD_CLASSIC_GROUP = 4,
 };
 
-/* A group goes on from there, and a generation is signed on Kafka's wire: no group gets half as far by rebalances. */
-enum { LEAT_STORED_GENERATION_MAX = INT32_MAX / 2 };
-
 /* `fields`: how many are there, see bodies.def. `classic` has no bytes here: the classic group stands there. */
 struct leat_stored_log {
     struct leat_group_log log; /* without what it points to */

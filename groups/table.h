@@ -8,7 +8,7 @@
 
 struct leat_group_member {
     char id[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t serial; /* never reused within a group: owners are named by it */
+    uint32_t serial; /* never reused within a generation: owners are named by it */
     uint32_t session_ms;
     uint32_t streams[LEAT_GROUPS_STREAMS_MAX];
     uint32_t stream_count;
@@ -36,6 +36,12 @@ struct leat_group_log {
     char *metadata;
 };
 struct leat_classic; /* classic_table.h */
+enum {
+    /* Signed on Kafka's wire. A stored generation above this is refused, so no group gets there. */
+    LEAT_GROUP_GENERATION_MAX = INT32_MAX / 2,
+    /* Above this the members of the next generation get serials from 1 on. */
+    LEAT_GROUP_SERIALS_KEPT = INT32_MAX,
+};
 enum leat_group_phase { LEAT_GROUP_STABLE, LEAT_GROUP_PREPARING };
 struct leat_group {
     char name[LEAT_GROUPS_NAME_BYTES_MAX + 1];
@@ -68,6 +74,12 @@ void leat_group_destroy(struct leat_group **group);
 struct leat_group_member *leat_group_member_find(struct leat_group *group, const char *id);
 /** NULL: no memory. The array may move. */
 struct leat_group_member *leat_group_member_add(struct leat_group *group);
+/** The group's next generation. After the last one comes 1 again: generations are compared for equality alone. */
+static inline void leat_group_generation_next(struct leat_group *group)
+{
+    bool last = group->generation >= LEAT_GROUP_GENERATION_MAX;
+    group->generation = last ? 1 : group->generation + 1;
+}
 /** Forget those that are gone. */
 void leat_group_members_sweep(struct leat_group *group);
 struct leat_group_log *leat_group_log_find(struct leat_group *group, struct leat_log_ref log);

@@ -140,8 +140,8 @@ static void stored_group_that_does_not_read_breaks_the_table(void **state)
     assert_true(group_record_reads("others", 5, 9));
     assert_false(group_record_reads("readers", 4, 9));
     assert_false(group_record_reads("others", 4, 9));
-    assert_true(group_record_reads("others", 5, LEAT_STORED_GENERATION_MAX));
-    assert_false(group_record_reads("others", 5, LEAT_STORED_GENERATION_MAX + 1));
+    assert_true(group_record_reads("others", 5, LEAT_GROUP_GENERATION_MAX));
+    assert_false(group_record_reads("others", 5, LEAT_GROUP_GENERATION_MAX + 1));
 }
 
 /* Goal: a stored group, or classic group, for which a full home has no place breaks its table; one that is there is

@@ -80,7 +80,7 @@ static struct leat_group *any_set(enum leat_groups_mode mode)
     char name[LEAT_GROUPS_NAME_BYTES_MAX + 1];
     snprintf(name, sizeof name, "%0249u", 1);
     struct leat_group *group = leat_group_create(below(2) ? name : "r", mode);
-    group->generation = (uint32_t)number(LEAT_STORED_GENERATION_MAX);
+    group->generation = (uint32_t)number(LEAT_GROUP_GENERATION_MAX);
     group->maker = number(UINT64_MAX);
     for (uint64_t i = mode == LEAT_GROUPS_CLASSIC ? 0 : below(4); i > 0; i--) {
         struct leat_group_member *member = leat_group_member_add(group);
@@ -428,7 +428,7 @@ static void limits_stored_set_that_cannot_be_is_refused(void **state)
     assert_non_null(leat_group_log_add(group, (struct leat_log_ref){1, 0, 1}));
     assert_true(group_comes_back(group));
 
-    group->generation = LEAT_STORED_GENERATION_MAX;
+    group->generation = LEAT_GROUP_GENERATION_MAX;
     assert_true(group_comes_back(group));
     group->generation++;
     assert_false(group_comes_back(group));

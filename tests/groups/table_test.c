@@ -308,6 +308,58 @@ static void table_shares_logs_out_by_the_rule(void **state)
     }
 }
 
+/* Goal: who joins and leaves without end uses up no serials, and members that stay keep what they had. */
+static void serials_begin_again(void **state)
+{
+    (void)state;
+    enum { ROWS = 12, FIRST = LEAT_GROUP_SERIALS_KEPT - 3 };
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_ORDERED);
+    group->next_serial = FIRST;
+    for (unsigned i = 0; i < 4; i++) {
+        if (i == 3) {
+            leat_group_assign(group);
+            assert_int_equal(group->members[0].serial, FIRST);
+            group->members[0].gone = true;
+            leat_group_members_sweep(group);
+        }
+        struct leat_group_member *member = leat_group_member_add(group);
+        snprintf(member->id, sizeof member->id, "member %u", i);
+        member->stream_count = 1;
+        member->streams[0] = 7;
+        for (unsigned l = 0; i == 0 && l < ROWS; l++)
+            assert_non_null(leat_group_log_add(group, (struct leat_log_ref){7, l, 0}));
+    }
+    uint32_t before[ROWS];
+    for (unsigned l = 0; l < ROWS; l++)
+        before[l] = group->logs[l].owner;
+    leat_group_assign(group);
+    unsigned kept = 0;
+    assert_int_equal(group->next_serial, 4);
+    for (uint32_t m = 0; m < 3; m++)
+        assert_int_equal(group->members[m].serial, m + 1);
+    for (unsigned l = 0; l < ROWS; l++) {
+        assert_in_range(group->logs[l].owner, 1, 3);
+        kept += group->logs[l].owner == before[l] - FIRST; /* its owner stays: serial 1 or 2 now */
+    }
+    assert_true(kept >= ROWS / 3);
+    leat_group_destroy(&group);
+}
+
+/* Goal: a group's generation never grows to one that the next start of its home refuses. */
+static void generation_after_the_last_is_the_first(void **state)
+{
+    (void)state;
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_ORDERED);
+    leat_group_generation_next(group);
+    assert_int_equal(group->generation, 1);
+    group->generation = LEAT_GROUP_GENERATION_MAX - 1;
+    leat_group_generation_next(group);
+    assert_int_equal(group->generation, LEAT_GROUP_GENERATION_MAX);
+    leat_group_generation_next(group);
+    assert_int_equal(group->generation, 1);
+    leat_group_destroy(&group);
+}
+
 /* In parallel mode each segment group of a log that somebody reads has one owner, and its member is told of it. */
 static void table_shares_groups_out_to_one_reader_each(void **state)
 {
@@ -421,6 +473,8 @@ int main(void)
         cmocka_unit_test(table_holds_each_log_once_and_ascending),
         cmocka_unit_test(table_forgets_logs_that_say_nothing_and_no_others),
         cmocka_unit_test(table_shares_logs_out_by_the_rule),
+        cmocka_unit_test(serials_begin_again),
+        cmocka_unit_test(generation_after_the_last_is_the_first),
         cmocka_unit_test(table_shares_groups_out_to_one_reader_each),
         cmocka_unit_test(group_shares_out_by_the_protocol_that_most_prefer),
     };
