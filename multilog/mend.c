@@ -44,6 +44,8 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
     LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, segment.v);
     if (is_over(log) || !slot || !log_slot_is_sought(slot) || slot->dropping) return NULL;
+    /* The segment was given up while its bytes were written, and is asked for again: one writes at a time. */
+    if (slot->mend_held) return NULL;
     struct leat_segment *seg = slot->seg;
     if (!leat_extent_equal(seg->extent, extent)) return NULL;
     /* As a read of its file does. */

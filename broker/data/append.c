@@ -508,7 +508,9 @@ void leat_append_expire(struct leat_core *core)
             room->request != NULL ? room->request : room->peer->append_now;
         LEAT_ASSERT(request != NULL);
         struct leat_error error;
-        bool turn = room->request == NULL && leat_unpack_waits(room->peer);
+        bool forwarded =
+            room->request != NULL; /* its own core may have freed it after the refusal */
+        bool turn = !forwarded && leat_unpack_waits(room->peer);
         leat_error_set(&error, LEAT_E_AGAIN,
                        turn ? "no turn for %d s to have compressed batches checked: many are sent; "
                               "send it again"
@@ -518,7 +520,7 @@ void leat_append_expire(struct leat_core *core)
         if (turn) append_not_sent(request);
         append_refuse_rest(request, LEAT_E_AGAIN, &error);
         /* The peer's frame is presented again; append_now says that it has been dealt with. */
-        if (room->request == NULL) leat_peer_resume(room->peer, LEAT_PAUSE_ROOM);
+        if (!forwarded) leat_peer_resume(room->peer, LEAT_PAUSE_ROOM);
     }
 }
 

@@ -146,11 +146,21 @@ static void mend_req(struct leat_mend *mend, struct leat_segment *seg, uint8_t *
     store->request(store->ctx, core->env->post, &mend->req);
 }
 
+/* A log that stopped for a move takes no bytes now. The move may be refused, and the log go on: the segment waits. */
+static bool is_moving(const struct leat_mend *mend)
+{
+    const struct leat_core *core = &mend->node->cores[mend->home];
+    const struct leat_partition *partition = leat_partition_find(core, mend->ref);
+    return partition != NULL && partition->epoch.v == mend->epoch.v &&
+           (partition->state == LEAT_PARTITION_DRAINS ||
+            partition->state == LEAT_PARTITION_DRAINED);
+}
+
 static void write_start(struct leat_mend *mend, struct leat_log *log)
 {
     struct leat_segment *seg = leat_log_mend_begin(log, mend->segment, mend->extent);
     if (seg == NULL) { /* trimmed, or the log is on its way out */
-        mend->over = true;
+        mend->over = !is_moving(mend);
         to_core_0(mend);
         return;
     }
@@ -293,11 +303,12 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     struct leat_log *log = log_of(mend);
     struct leat_segment *seg =
         log == NULL ? NULL : leat_log_mend_begin(log, mend->segment, mend->extent);
-    (void)actor;
-    if (seg == NULL) /* trimmed, or the log is on its way out */
-        leat_mem_free(mend);
-    else
+    if (seg != NULL)
         mend_req(mend, seg, NULL, on_remembered);
+    else if (log != NULL && is_moving(mend))
+        leat_core_mail(actor, 0, mail, others_deliver);
+    else /* trimmed, or the log is on its way out */
+        leat_mem_free(mend);
 }
 
 leat_err leat_mend_ask(const struct leat_partition *partition, const struct leat_segment *seg)
