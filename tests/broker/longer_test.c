@@ -30,6 +30,7 @@ struct desk {
     struct leat_node node;
     struct leat_core cores[2];
     struct core_parts parts[2];
+    struct leat_stream *streams[1]; /* core 0 knows none */
     struct leat_member source;
     struct leat_env env;
     struct leat_clock clock;
@@ -85,6 +86,7 @@ static struct desk *desk_new(struct scene scene, unsigned at)
     }
     struct leat_core *core = &desk->cores[0];
     core->data->replicate->backup = node->backup;
+    core->data->streams_by_id = desk->streams;
     assert_int_equal(leat_timers_init(&core->timers, &desk->clock, 8), LEAT_OK);
     leat_takeovers_init(core);
     return desk;

@@ -38,6 +38,7 @@ static void host_build(void *arg)
         .env = env, .host = env->rmem_host, .baseline = &leat_transport_rpc};
     RIG_CHECK(leat_transport_sink_create(&sink, &rig->sink) == LEAT_OK);
     struct leat_links_options options = {.env = env,
+                                         .actor = os_rig_actor(RIG_HOST),
                                          .timers = &rig->timers[RIG_HOST],
                                          .hub = &rig->hub,
                                          .key = &key,
@@ -54,6 +55,7 @@ static void writer_build(void *arg)
     struct leat_error error;
     const struct leat_env *env = rig->os->envs[RIG_WRITER];
     struct leat_links_options options = {.env = env,
+                                         .actor = os_rig_actor(RIG_WRITER),
                                          .timers = &rig->timers[RIG_WRITER],
                                          .key = &key,
                                          .identity = {{1}, "writer", 7, 2}};

@@ -185,6 +185,11 @@ const struct leat_rmem *os_rig_writer(const struct os_rig *rig, enum leat_rmem_k
     return NULL;
 }
 
+const void *os_rig_actor(unsigned actor)
+{
+    return &actors[actor];
+}
+
 void os_rig_start(struct os_rig *rig)
 {
     for (unsigned i = 0; i < 2; i++) {

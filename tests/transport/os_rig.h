@@ -27,6 +27,8 @@ struct os_rig {
 struct os_rig *os_rig_make(const char *dir, const char *verbs_host);
 /** Start the actors; before it their envs may be used to build what runs on them. */
 void os_rig_start(struct os_rig *rig);
+/** As LEAT_ASSERT_OWNER() takes it. */
+const void *os_rig_actor(unsigned actor);
 /** Join both actors, before what runs on them is destroyed. */
 void os_rig_stop(struct os_rig *rig);
 void os_rig_drop(struct os_rig *rig);
