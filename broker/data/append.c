@@ -284,13 +284,14 @@ static leat_err append_check(struct leat_append_request *request, struct leat_ap
 
 /* ---- batches onto the log; on the log's core ---- */
 
-/* SUBTLE: what a log says of a producer's sequences rests on appends that may never be acked: it is told once they are.
- *  1. A owns the log, then B, then A again, of which B has not heard. A producer that knows of the first alone appends
- *     sequences 0 to 12 at A.
- *  2. B's metadata are newer than what it knows, so it brings 13 to B, whose own copy of the log lacks 0 to 12.
- *  3. B answers that there is a gap, and a client of Kafka gives up for good, though A has every record.
- * B's last appends are never acked, so the refusal gets the answer of those appends. Where all of them are acked the
- * coordinators are asked who owns the log (confirm.c). */
+/* SUBTLE: the log's state of a producer may rest on appends that are never acked, so a refusal waits for their acks.
+ *  1. A owns the log, then B, then A again; B has not heard of A's second epoch. A producer that knows only A's first
+ *     epoch appends sequences 0 to 12 at A.
+ *  2. B's metadata are newer than the producer's, so the producer sends sequence 13 to B. B's copy of the log lacks 0
+ *     to 12.
+ *  3. B refuses sequence 13 for the gap, and a Kafka client gives up for good, though A has every record.
+ * B's last appends are never acked, so the refused batch gets the answer of those appends. Where all appends are
+ * acked, the node asks the coordinators who owns the log (confirm.c). */
 static void append_await(struct leat_append_request *request, struct leat_partition *partition,
                          leat_err rc)
 {
@@ -361,7 +362,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
     return LEAT_OK;
 }
 
-/* The batch at hand is refused by rc, those after it with it. */
+/* The current batch is refused with rc, and so are the batches after it. */
 static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
                                const struct leat_error *error)
 {
@@ -369,7 +370,7 @@ static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
     request->refused = true;
     request->rc = rc;
     struct leat_append_part *part = request->last;
-    /* What the check of a later batch has found is none of this one's. */
+    /* The current batch is not refused for an error that the check of a later batch found. */
     if (rc == LEAT_E_AGAIN || part->unpacked != rc) {
         leat_mem_free(request->text);
         request->text = NULL;
@@ -478,15 +479,15 @@ void leat_append_on_room(struct leat_partition *partition)
             append_forwarded_step(room->request);
         else
             leat_peer_resume(room->peer, LEAT_PAUSE_ROOM); /* its frame comes again */
-        /* It waits again: those behind it must not overtake it. Of one producer the next batch would be
-         * refused for the gap. */
+        /* The append waits again, and later appends must not overtake it: the next batch of the same producer would
+         * be refused for the gap. */
         if (!leat_list_empty(&partition->blocked) && !LEAT_BUG(OVERTAKES)) break;
     }
     while ((link = leat_list_pop_front(&now)) != NULL)
         leat_list_push_back(&partition->blocked, link);
 }
 
-/* It ends here, though its log is another core's: nothing of it has been sent there. */
+/* The request ends on this core, though its log belongs to another core: nothing of the request was sent there. */
 static void append_not_sent(struct leat_append_request *request)
 {
     leat_unpack_leave(request->peer);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking the coordinators before an answer that only the owner may give: see confirm.h.
  *
- * Why: (1) a node stands still, and others take its streamlets over. (2) It wakes up, and before its
- * coordinator hears of that a reader asks it for an offset that the new owner has acked. (3) Its log
- * ends where it stood, so it says that there is no such offset, and the reader begins elsewhere:
- * records are read twice, or never (docs/stories.md 19). So the node asks for a barrier after the look at
- * the log: an entry that is committed after all earlier changes of owners, and so says who owned the log then. */
+ * Why: (1) a node stands still, and other nodes take its streamlets over. (2) The node wakes up, and a reader asks it
+ * for an offset that the new owner has acked; the node's coordinator has not heard of the new owner yet. (3) The
+ * node's copy of the log ends where the node stood still. So the node answers that there is no such offset, and the
+ * reader begins elsewhere: records are read twice, or never (docs/stories.md 19). Therefore the node looks at the log
+ * and then asks for a barrier: an entry that is committed after all earlier changes of owners, and so says who owned
+ * the log at the time of the look. */
 #include "broker/data/confirm.h"
 
 #include "base/assert.h"

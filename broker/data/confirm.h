@@ -13,8 +13,8 @@ struct leat_core;
 void leat_catch_up(struct leat_core *core, struct leat_catch_up *catch_up);
 
 /* ---- confirm.c ---- */
-/* Of one core. However many ask, one catching up is under way: those who ask meanwhile wait for the
- * next one, because what is under way may have been asked for before whatever they have seen. */
+/* Of one core. At most one barrier is under way. Callers that ask meanwhile wait for the next barrier, because the
+ * barrier under way may have been asked for before the change of owner that these callers depend on. */
 struct leat_confirmer {
     struct leat_list asked, waiting;
     struct leat_catch_up catch_up;

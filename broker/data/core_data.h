@@ -17,8 +17,8 @@ enum {
     LEAT_LOCATE_LOGS_MAX = 1024,
     LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000, /* then what is known here is answered */
     LEAT_OPENERS_MAX = 8,                   /* "opened" commits under way */
-    LEAT_OPENER_LOGS_MAX = 256,             /* logs of one of them */
-    LEAT_STOP_TICKS = 5,                    /* so long a node that stops waits for others */
+    LEAT_OPENER_LOGS_MAX = 256,             /* logs of one commit */
+    LEAT_STOP_TICKS = 5,                    /* so long a stopping node waits for other nodes */
 };
 
 struct leat_confirmer;
@@ -50,8 +50,8 @@ struct leat_core_data {
     uint64_t forward_bytes, forward_bytes_max; /* copied for other cores at one time */
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
     struct leat_lender *lender;
-    struct leat_list locates;  /* of logs here: one is looked at in each callback */
-    struct leat_list locating; /* those for which a batch is being uncompressed */
+    struct leat_list locates;  /* of logs here: each callback looks at one log */
+    struct leat_list locating; /* locates whose batch is being uncompressed */
     struct leat_mail locate_mail;
     bool locate_mailed;
 };

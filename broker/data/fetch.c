@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetch: acked batches of one or several logs, sent from where they lie.
  *
- * A request reads its logs one after the other (each on the log's own core), until it has enough
- * (fetch_read.c). If that is less than it asked for it watches all its logs and a deadline, and begins
- * anew when one of them moves (fetch_wait.c). Nothing polls. What has been read is pinned in segment
- * memory, or lies in one of the core's few buffers, until the connection has sent it.
- */
+ * A request reads its logs one after the other (each on the log's own core), until the request has enough bytes
+ * (fetch_read.c). With fewer bytes than asked for the request watches all its logs and a deadline, and begins anew
+ * when a log moves (fetch_wait.c). Nothing polls. Batches that have been read are pinned in segment memory, or lie in
+ * one of the core's few buffers, until the connection has sent them. */
 #include "broker/data/fetch.h"
 
 #include <string.h>
@@ -221,8 +220,8 @@ static bool fetch_is_too_high(const struct leat_fetch *fetch)
     return false;
 }
 
-/* Who was the owner, behind the look at the log, has every record that had been acked by then: there
- * is no such offset. Who was not, or can't know, must not say so. */
+/* A node that is the owner after its look at the log has every record that was acked by then: there is no such
+ * offset. A node that is not the owner, or can't know, must not say so. */
 static void fetch_on_confirmed(struct leat_confirm *confirm, leat_err rc)
 {
     struct leat_fetch *fetch = confirm->owner;

@@ -11,7 +11,7 @@
 
 struct leat_partition;
 
-/* One log that a request names. */
+/* A log that a request names. */
 struct leat_fetch_item {
     struct leat_fetch *fetch;
     struct leat_fetch_item *next;
@@ -114,16 +114,16 @@ void leat_fetch_finish(struct leat_fetch *fetch);
 void leat_fetch_free(struct leat_fetch *fetch);
 /** Take one step at fetch->at; false: it is under way elsewhere, and the round goes on by itself. */
 bool leat_fetch_read_at(struct leat_fetch *fetch);
-/** Its answers hold as many structs as they may, or it has not taken one of them yet. */
+/** The peer's answers hold as many structs as they may, or the peer has not taken a rest yet. */
 bool leat_fetch_peer_holds_enough(const struct leat_peer *peer);
-/** They hold fewer now: its fetches that waited for that go on. */
+/** The peer's answers hold fewer structs now: its fetches that waited for that go on. */
 void leat_fetch_call_limited(struct leat_peer *peer);
-/** Its bytes have left, or lie elsewhere: what it holds is given back, and the fetch may be gone. */
+/** The bytes of the read have left, or lie elsewhere: gives back what the read holds. The fetch may be freed. */
 void leat_fetch_read_sent(struct leat_fetch_read *read);
 void leat_fetch_drop_reads(struct leat_fetch *fetch);
 void leat_fetch_release_read(struct leat_fetch_read *read);
-/** Others need the memory that the fetch holds, and its connection takes no answers: the answer is LEAT_E_AGAIN.
- * No read of the fetch is under way. */
+/** Other fetches need the memory that this fetch holds, and its connection takes no answers: the answer is
+ * LEAT_E_AGAIN. No read of the fetch is under way. */
 void leat_fetch_refuse(struct leat_fetch *fetch);
 /** Until a log moves, or the deadline. */
 void leat_fetch_wait(struct leat_fetch *fetch);

@@ -15,14 +15,13 @@ static void fetch_on_read(struct leat_read *read);
 static void fetch_read_back(struct leat_fetch_read *read);
 static bool fetch_take_result(struct leat_fetch_read *read);
 
-/* Whoever stops taking its answers keeps the structs that they were read with until it is closed. So
- * nobody's answers may hold more than are left for all others: one connection's half of them, two a
- * third each, and there are always some (Choudhury and Hahne, Dynamic Queue Length Thresholds for
- * Shared-Memory Packet Switches, ToN 6(2), 1998). It then waits until its own have been sent.
+/* A peer that stops taking its answers keeps their structs until its connection is closed. So the answers of one peer
+ * may hold no more structs than are left in the pool: one such connection gets half of the structs, two get a third
+ * each, and some structs are always left (Choudhury and Hahne, Dynamic Queue Length Thresholds for Shared-Memory
+ * Packet Switches, ToN 6(2), 1998). At the limit a peer waits until its own answers have been sent.
  *
- * SUBTLE: only what the network has been given counts, because only of that the end is told without
- * anybody else's doing: an answer that waits for an earlier one of its connection might be waiting
- * for this very fetch. */
+ * SUBTLE: only answers that the network has been given count, because the end of such an answer depends on no other
+ * answer. An answer that waits for an earlier answer of its connection might be waiting for this very fetch. */
 bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
 {
     LEAT_ASSERT_OWNER(peer->core);
@@ -30,11 +29,11 @@ bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
            (peer->reads > 0 && peer->reads >= peer->core->read_pool.left);
 }
 
-/* NULL: the fetch stands in line for one.
+/* NULL: the fetch waits in line for a struct.
  *
- * SUBTLE: a request that has something goes out with it, and waits for no struct; but of the logs that it has
- * not come to the ends are looked at all the same. An answer that said nothing of them told their reader
- * that there is nothing to read, and one that reads until the end left them out. */
+ * SUBTLE: a request that has some bytes is answered with these, and waits for no struct. The request still looks at
+ * the ends of the logs that it has not come to. Without this look the answer said nothing of these logs: the reader
+ * took that for "nothing to read", and a reader until the end left these logs out. */
 static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
 {
     struct leat_core *core = fetch->core;
@@ -79,7 +78,7 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
         item->max_bytes > item->result.bytes ? item->max_bytes - item->result.bytes : 0;
     if (read->read.max_bytes > item_left) read->read.max_bytes = item_left;
     if (read == &fetch->ends) read->read.max_bytes = 0;
-    /* An answer may exceed its limit by the one batch that it has to have, not by more. */
+    /* An answer may exceed its limit only by the first batch, which it must have. */
     read->read.strict = fetch->bytes > 0;
     read->read.full = false;
     read->read.disk_buffer = fetch->buffer;
@@ -209,14 +208,14 @@ void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer)
     leat_list_push_back(&fetch->core->data->ready_fetches, &fetch->link);
 }
 
-/* The bytes have left memory: again, with a buffer. While it waits for one it holds nothing that reads from memory
- * need. false: it waits. */
+/* The bytes have left memory: the read is repeated with a buffer. While the fetch waits for a buffer, it holds
+ * nothing that reads from memory need. false: the fetch waits. */
 static bool fetch_again_with_buffer(struct leat_fetch_read *read)
 {
     struct leat_fetch *fetch = read->fetch;
     leat_fetch_release_read(read);
     if (fetch->peer == NULL) {
-        fetch->at = NULL; /* nobody wants it any more */
+        fetch->at = NULL; /* its connection is gone */
         return true;
     }
     fetch->buffer = leat_buffer_try(fetch->core);

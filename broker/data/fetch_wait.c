@@ -147,10 +147,10 @@ static bool waits_for_peer(const struct leat_fetch *fetch)
            !leat_list_empty(&fetch->link) && (slow || leat_fetch_peer_holds_enough(peer));
 }
 
-/* SUBTLE: fetches that wait for their own connection give way, too, not only those that wait for data. (1) A hundred
- * connections fetch many logs each, and read no answer. (2) Behind each such fetch the connection has more of them,
- * which begin when the answer has been taken. (3) These fetches hold all structs. (4) An honest fetch of many logs
- * finds none until the hundred are closed for taking nothing; then they connect again. */
+/* SUBTLE: fetches that wait for their own connection give way, too, as do fetches that wait for data. (1) A hundred
+ * connections fetch many logs each, and read no answer. (2) Each connection has more fetches after its first; these
+ * begin when the peer has taken the answer. (3) These fetches hold all structs. (4) An honest fetch of many logs
+ * finds no struct until the hundred connections are closed for taking nothing; then they connect again. */
 void leat_fetch_give_way(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
@@ -214,8 +214,9 @@ static void fetch_run_ready_once(struct leat_core *core)
     }
 }
 
-/* SUBTLE: nobody is called before those that are ready have run. (1) All who stand in line are called, so the line is
- * empty. (2) A newcomer takes the struct. (3) Who was called finds none, and stands behind all others again. */
+/* SUBTLE: starved fetches are called only after the ready fetches have run. Else (1) all fetches that wait in line
+ * are called, so the line is empty; (2) a new fetch takes the struct; (3) a called fetch finds no struct, and waits
+ * at the end of the line again. */
 void leat_fetch_run_ready(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);

@@ -54,8 +54,9 @@ static void locator_buffer_give(struct leat_locator *locator)
     locator->buffer = NULL;
 }
 
-/* SUBTLE: it may have a buffer that it never used. (1) It waits for one. (2) Its connection goes. (3) It is its turn:
- * nothing is looked for any more. Of the few that a core has each would be gone for good. */
+/* SUBTLE: the locator may have a buffer that it never used. (1) The locator waits for a buffer. (2) Its connection
+ * goes. (3) The locator gets the buffer, and no longer looks for anything. Each buffer of the core's few that is not
+ * given back here would be gone for good. */
 static void locator_end(struct leat_locator *locator)
 {
     struct leat_peer *peer = locator->peer;
@@ -202,7 +203,8 @@ static void locator_look(struct leat_locator *locator)
     locator_looked(locator);
 }
 
-/* Of an address the one that came first stands in the core's line, the others behind it. */
+/* The first locator of an address waits in the core's line; the later locators of this address wait in the first
+ * one's list. */
 static void line_join(struct leat_core *home, struct leat_locator *locator)
 {
     LEAT_LIST_EACH(&home->data->locates, link)
@@ -215,7 +217,7 @@ static void line_join(struct leat_core *home, struct leat_locator *locator)
     leat_list_push_back(&home->data->locates, &locator->line);
 }
 
-/* The next of the same address stands behind those of all others. */
+/* The next locator of the same address goes to the end of the core's line. */
 static struct leat_locator *line_next(struct leat_core *home)
 {
     struct leat_list *link = leat_list_pop_front(&home->data->locates);
@@ -258,10 +260,10 @@ static void locate_deliver_turn(void *actor, struct leat_mail *mail)
         mail_myself(home);
 }
 
-/* SUBTLE: why one at a time, and turns. (1) To find a time in a batch takes milliseconds where it is to be
- * uncompressed. (2) An address has thousands of connections, each of which asks for that. (3) In the order in which
- * they came, a consumer that starts would wait for all of them, seconds. And why in pieces: between two of them a core
- * looks at its sockets, and appends wait for no more than one. */
+/* SUBTLE: why one locator at a time, and why addresses take turns. (1) To find a time in a compressed batch takes
+ * milliseconds. (2) An address has thousands of connections, and each asks for a time. (3) In the order of arrival, a
+ * consumer that starts would wait for all of them, seconds. Why in pieces: the core looks at its sockets between two
+ * pieces, and appends wait for one piece at most. */
 static void locator_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_locator *locator = LEAT_CONTAINER(mail, struct leat_locator, mail);

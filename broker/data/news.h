@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* News of streams as a core gets them: in their order, and in pieces, since one stream may have 32,768 logs. What is
- * left of the first goes on in the next turn of the core's loop, and all others wait behind it. Private to broker/.
+/* Events of streams as a core gets them: in order, and in pieces, since a stream may have 32,768 logs. The rest of
+ * the first event goes on in the next turn of the core's loop, and all later events wait for it. Private to broker/.
  * Thread: the core's. */
 #ifndef LEAT_BROKER_DATA_NEWS_H
 #define LEAT_BROKER_DATA_NEWS_H

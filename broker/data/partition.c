@@ -90,12 +90,12 @@ leat_err leat_partition_create(struct leat_core *core, struct leat_stream *strea
     return LEAT_OK;
 }
 
-/* Somebody has waited for room for so long that it will not come by itself. Shorter waits are those of
- * every log that opens or rolls its head.
+/* An append has waited for room for so long that room will not come by itself. Shorter waits are normal for a log
+ * that opens or rolls its head.
  *
- * SUBTLE: on any core, since all share one pool. (1) One core's logs have 3,700 heads of the 4,096 that there is
- * room for, and are idle. (2) Another one's logs want heads: those that it has itself are parked each second, and
- * go to the next of its logs. (3) Nobody waits on the first core, so its heads stay for a minute. */
+ * SUBTLE: a long wait on any core counts, since all cores share one pool. (1) The logs of core 1 have 3,700 heads of
+ * the 4,096 that there is room for, and are idle. (2) The logs of core 2 want heads: core 2's own idle heads are
+ * parked each second, and go to core 2's next logs. (3) No append waits on core 1, so its heads stay for a minute. */
 static bool room_is_short(const struct leat_core *core)
 {
     struct leat_node *node = core->node;
@@ -117,7 +117,7 @@ static bool partition_memory_is_full(void *owner, bool spare, uint64_t bytes)
     return leat_node_heap_is_full(partition->core->node, spare ? 0 : LEAT_HEAP_SPARE_BYTES, bytes);
 }
 
-/* Ten thousand heads that are open and idle leave no room for one that is written to. */
+/* Ten thousand open, idle heads leave no room for the head of an active log. */
 static uint64_t park_after_us(const struct leat_core *core)
 {
     uint64_t wanted = core->node->options.park_after_us;
@@ -266,9 +266,9 @@ static void partition_on_opening(void *owner, struct leat_log *log)
         leat_list_push_back(&partition->core->data->opening_logs, &partition->opening);
 }
 
-/* This node was chosen by what its catalogue says, which is not read again at a start. Where the log ends
- * is committed, so any other copy of exactly that will do: the log is given up as if another node owned
- * it, the bad segment counts for nothing, and the takeover that follows pulls a whole one. */
+/* This node became the owner by its catalogue, which a start does not compare with the segment's bytes. The end of
+ * the log is committed, so any replica with this end will do. So the log is given up as if another node owned it, the
+ * damaged segment counts for nothing, and the takeover that follows fetches a good replica. */
 static bool partition_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg)
 {
     struct leat_partition *partition = owner;
@@ -296,14 +296,16 @@ static leat_err partition_on_damaged(void *owner, const struct leat_segment *seg
 
 /* ---- "opened" commits, many logs in one ---- */
 
-/* SUBTLE: an entry is refused as a whole. (1) The first segments of two logs are in one. (2) The stream of one is
- * deleted before it is applied, or its streamlet goes to another node. (3) The other one is refused with it, and
- * would take no more appends until the next start. So each is asked for alone then. */
+/* SUBTLE: an entry is refused as a whole. (1) One entry has the first segments of two logs. (2) The stream of the
+ * first log is deleted before the entry is applied, or its streamlet goes to another node. (3) The second log is
+ * refused with the first, and would take no more appends until the next start. So after a refusal each log gets a
+ * commit of its own. */
 static bool opener_again(struct leat_opener *opener, leat_err rc)
 {
     struct leat_core *core = opener->core;
     if (rc == LEAT_OK || opener->count == 1 || core->stopping) return false;
-    if (leat_err_class(rc) == LEAT_CLASS_RETRY) return false; /* it is nobody's fault */
+    /* no log of this entry is the cause */
+    if (leat_err_class(rc) == LEAT_CLASS_RETRY) return false;
     for (uint32_t i = 0; i < opener->count; i++) {
         struct leat_partition *partition = leat_partition_find(core, opener->refs[i]);
         if (partition == NULL || partition->log == NULL) continue;
@@ -404,7 +406,7 @@ static void care_while_stopping(struct leat_core *core)
     }
 }
 
-/* Of one that has stopped meanwhile is said why it has. */
+/* A log that has stopped meanwhile reports nothing here: its refusals give the reason why it stopped. */
 static void front_damage_tell(struct leat_core *core, struct leat_partition *partition)
 {
     struct leat_log_info info;
@@ -428,9 +430,10 @@ void leat_partition_care(struct leat_core *core)
     LEAT_LIST_EACH(&core->data->care_logs, link)
     {
         struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, care);
-        /* SUBTLE: one that stops for a move is cared for. (1) The coordinators refuse its first segment for now,
-         * having no room. (2) It is to go to another node, and is stopped. (3) That waits for the commit, and
-         * nobody would ask for it again: the streamlet stands still for ever. */
+        /* SUBTLE: a log that stops for a move still gets its care. (1) The coordinators refuse its first segment for
+         * now, as they have no room. (2) The log is to go to another node, and is stopped. (3) The stop waits for the
+         * commit, and without care the log would not ask for the commit again: the streamlet would stand still for
+         * ever. */
         if (partition->moving != NULL) leat_log_care(partition->log);
         if (leat_partition_goes(partition)) continue;
         leat_log_park_after_set(partition->log, park_us);

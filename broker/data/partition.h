@@ -47,30 +47,34 @@ struct leat_partition {
     struct leat_epoch epoch;
     enum leat_partition_state state; /* leat_partition_enter() */
     bool tail_missing; /* no node has the log's end: the log waits, and takes no appends */
-    bool opens_alone; /* asked for beside others, "opened" was refused: it may be for one of them */
-    bool skipping_missing; /* an operator gives up what is missing in front */
-    /* Its last segment is damaged here: other nodes have it, and the log is made anew. NULL: it is not. */
+    bool opens_alone;  /* "opened" was refused for several logs at once: ask for this log alone */
+    bool skipping_missing; /* an operator gives up missing segments before the log's first */
+    /* Its last segment is damaged here: other nodes have this segment, and the log is made anew. NULL: not damaged. */
     const struct leat_segment *last_damaged;
-    /* It goes: another node has it. */
+    /* The log goes: another node owns it. */
     struct give_up *give_up;
     struct recover_call
-        *recover; /* an operator gives up what its end has lost; NULL: nobody does */
+        *recover; /* an operator gives up the records that its end has lost; NULL: no such call */
     struct leat_move_part *moving; /* DRAINS: to be handed over */
-    bool damage_untold;            /* whether its front is damaged was not known when it was made */
+    /* whether its first segments are damaged was not known when the log was made */
+    bool damage_untold;
     struct leat_segment_range unsure; /* see leat_takeover_unsure() */
     enum leat_backfill backfill;      /* leat_backfill_enter() */
-    bool holes; /* some are missing between others: these come first, the newest before all */
-    uint64_t hole_below; /* the pass over all places goes on with those in front of this segment */
-    bool backfill_pass_node_down; /* a node was down in this pass: it may have what is missing */
-    bool backfill_node_down;      /* ... in the last pass that ended */
+    /* some segments are missing between other segments: these are fetched first, the newest before all */
+    bool holes;
+    /* the pass over all places goes on with the segments before this segment */
+    uint64_t hole_below;
+    /* a node was down in this pass: it may have the missing segments */
+    bool backfill_pass_node_down;
+    bool backfill_node_down; /* ... in the last pass that ended */
     uint32_t backfill_ticks;
-    uint64_t backfill_looked_us; /* when a read had them looked for */
-    uint32_t reads_ticks;        /* so long reads have waited */
+    uint64_t backfill_looked_us; /* when a read last started a search for older segments */
+    uint32_t reads_ticks;        /* how many ticks reads have waited */
     uint32_t care_index;
     struct leat_list dirty, care, opening, home;
     struct leat_list waiters; /* struct leat_fetch_item.waiting */
     struct leat_list blocked; /* struct leat_room_wait.by_log */
-    /* What recovery found beyond what is served; given to ACCEPT_LOSS. */
+    /* Segments that recovery found beyond the end that is served; given to ACCEPT_LOSS. */
     struct leat_segment **segs;
     size_t seg_count;
     uint64_t highest_segment, highest_offset;

@@ -74,9 +74,9 @@ static bool stream_is_deleted(void *arg, uint32_t stream)
     return leat_replicate_stream_is_deleted(arg, stream);
 }
 
-/* SUBTLE: an owner that is not full itself asks on, and other nodes are there to be asked; but what is opened here
- * may be what frees memory, of a log that is to let its oldest segments go. So replicas go on for longer than appends
- * to this node's own logs, and stop before what those need that free it. */
+/* SUBTLE: a refused owner asks other nodes, if its own memory is not full. But an open segment here may also be the
+ * way to free memory: its log is to let its oldest segments go. So replicas are taken for longer than appends to this
+ * node's own logs, and refused before the memory runs out that freeing needs. */
 static bool heap_is_full(void *arg)
 {
     const struct leat_core *core = arg;
@@ -200,12 +200,12 @@ void leat_replicate_sink_fini(struct leat_core *core)
         leat_transport_sink_destroy(&core->data->replicate->sink);
 }
 
-/* SUBTLE: what was found of a log of this node's own, whose stream goes between the decision and here.
- *  1. The coordinator knows the stream, and says where its log ends: its segments are kept, as the log's.
- *  2. The deletion is applied. No core has a log of it yet, so there is none to be deleted, and no replica.
- *  3. The logs are made. Without the stream this one is not, and nobody knows its segments until the next start.
- * So they come as those of a log that was given up, and go as the replicas of a deleted stream do. A stream that
- * is on its way out is there still: its log is made, and goes at once (leat_partition_create()). */
+/* SUBTLE: segments of a log of this node's own, where the stream is deleted between the decision and here.
+ *  1. The coordinator knows the stream, and says where its log ends: the log's segments are kept, as the log's.
+ *  2. The deletion is applied. No core has a log of the stream yet, so the deletion finds no log and no replica.
+ *  3. The logs are made, but this log is not, as its stream is gone: its segments would stay until the next start.
+ * So these segments are taken as segments of a log that was given up, and go as the replicas of a deleted stream do.
+ * A stream that is still being deleted is in the table: its log is made, and goes at once (leat_partition_create()). */
 static bool is_gone_since(struct leat_core *core, size_t at)
 {
     const struct leat_found_fate *fate = &core->node->fates[at];
@@ -317,7 +317,7 @@ leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_seg
         .min_copies = settings->min_copies,
         .durability = leat_replicate_durability(settings),
         .version = 1,
-        /* Of one that stands in, too, nobody is to drop what is not known here. */
+        /* Also for a log that stands in: no node may drop older segments that are not known here. */
         .backfill_follows = tail->backfill_follows || tail->stands_in,
         .unsure = partition->unsure,
         .owner = partition,

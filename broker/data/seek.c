@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams by name, for clients that may know of more than this node.
+/* Streams by name, for clients that may know more streams than this node.
  *
- * A client may have learnt of a stream from another node, which has applied its entry already. A
- * barrier says that this node has, too; it is asked for on core 0 and its answer goes the way over
- * the cores that news of streams go, so it comes behind them.
- */
+ * A client may have learnt of a stream from another node, which has applied the stream's entry already. A barrier
+ * says that this node has applied the entry, too. Core 0 asks for the barrier, and the answer takes the same way over
+ * the cores as events of streams, so the answer comes after these events. */
 #include <string.h>
 
 #include "base/assert.h"
