@@ -41,16 +41,17 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
     found->candidates[found->count++] = (struct leat_below_candidate){extent, 1};
 }
 
-/* Which closed copy of one owner's segment before an offset gap counts. metadata/tail.h does not answer this:
+/* Which closed replica of one owner's segment before an offset gap counts. metadata/tail.h does not answer this:
  *  1. leat_tail_decide() says where a log ends by its record. Here the end is decided; it lies after the gap, and no
  *     record or start entry names the prefix id of a segment before the gap.
- *  2. leat_tail_left() looks for an end where no owner went on. So nobody was shown what is beyond the shortest copy
- *     that a recovery cut, and it takes the shortest. Here the owner went on after the gap, and readers were shown what
- *     it kept of the segment: the shortest may lack some of that.
- * One owner wrote all of them, so the longer one begins with the shorter. The owner had as many copies made as were
- * wanted of the one that it kept, and had those of an attempt that came to nothing dropped where it heard of them: so
- * the one on most nodes. In doubt the longer one: nothing that somebody was shown is to be missing. The order of
- * segments and epochs is the same question, and leat_below_add() asks leat_tail_order(). */
+ *  2. leat_tail_left() looks for an end where no owner went on. Readers were shown nothing beyond the shortest
+ *     replica that a recovery cut, so leat_tail_left() takes the shortest. Here the owner went on after the gap, and
+ *     readers were shown the owner's replica: the shortest replica may lack some of these records.
+ * One owner wrote all replicas, so a longer replica begins with the bytes of a shorter one. The owner made as many
+ * copies of its own replica as its stream wants, and dropped replicas of failed recovery attempts where it heard of
+ * them: so the replica on most nodes counts. Of two replicas on as many nodes the longer one counts: no record that a
+ * reader was shown is to be missing. leat_below_add() orders by segment and epoch as all other rules do
+ * (leat_tail_order()). */
 static uint32_t best(const struct leat_below_found *found)
 {
     uint32_t at = 0;

@@ -11,15 +11,15 @@
 
 enum { LEAT_BELOW_CANDIDATES_MAX = 4, LEAT_BELOW_BYTES_MAX = 48 };
 
-/* Whole closed replicas of one segment, by what they are: all are the same, but for some that attempts of
- * recovery made which came to nothing, and some of owners whose end was decided in front of it. */
+/* Whole closed replicas of one segment, by prefix id. All replicas are equal, with two exceptions: replicas that
+ * failed recovery attempts made, and replicas of owners whose end was decided to lie before this segment's end. */
 struct leat_below_found {
     uint64_t segment;
     uint32_t epoch; /* of the owner that wrote it */
     uint32_t count; /* of candidates; 0: there is none */
     struct leat_below_candidate {
         struct leat_extent extent;
-        uint32_t nodes; /* that have it */
+        uint32_t nodes; /* nodes that have such a replica */
     } candidates[LEAT_BELOW_CANDIDATES_MAX];
 };
 
@@ -27,27 +27,28 @@ struct leat_below_found {
 struct leat_below {
     struct leat_core *core; /* 0 */
     struct leat_log_ref ref;
-    uint64_t segment; /* this one, or an older one */
-    /** Once, never inside leat_below_start(). LEAT_OK: this node and every other one that is up has
-     * answered. Else one has not, or still has the log as its own: ask again. */
+    uint64_t segment; /* look for this segment, or an older segment */
+    /** Once, never inside leat_below_start(). LEAT_OK: this node and all other nodes that are up have answered.
+     * Otherwise a node has not answered, or still has the log as its own: ask again. */
     void (*on_done)(struct leat_below *below, leat_err rc);
     void *owner;
     struct leat_below_found found;
-    /* its own */
+    /* its own fields */
     struct leat_mail mail;
     struct leat_ask ask;
-    uint32_t at; /* of the members, who is asked next */
+    uint32_t at; /* index in the members: the node that is asked next */
     uint8_t control[LEAT_BELOW_BYTES_MAX];
 };
 /** Thread: core 0. */
 void leat_below_start(struct leat_below *below);
-/** A node says that it has a whole closed replica of that; found: zeros at first. Only the newest
- * segment stays, and of that the latest epoch. What no segment can be is passed over. */
+/** A node says that it has a whole closed replica of this segment and epoch; found: zeros at first. Only replicas of
+ * the newest segment stay, and of these only replicas of the latest epoch. Values that no segment can have are passed
+ * over. */
 void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
                     struct leat_extent extent);
-/** Which of them most nodes have; of two that as many have the longer one. found.count is not 0. */
+/** The prefix id that most nodes have; of two prefix ids on as many nodes the longer. found.count is not 0. */
 struct leat_extent leat_below_best(const struct leat_below_found *found);
-/** No node gives that one out: the next best. False: there is none. */
+/** No node gives the best replica out: go on to the next best. False: there is no other. */
 bool leat_below_pass(struct leat_below_found *found);
 
 void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame);

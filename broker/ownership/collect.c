@@ -105,7 +105,7 @@ static bool collect_wanted(void *arg, struct leat_log_ref log)
     return log_find(arg, log) != NULL;
 }
 
-/* A place that nobody has written to says that nothing is to be read. */
+/* A place with its initial zeros says that nothing is to be read. */
 static bool row_room(struct collecting *it)
 {
     if (it->count < it->room) return true;
@@ -224,7 +224,7 @@ static void on_start_read(struct leat_disk_io *io)
         row->base_offset = scan.base_offset;
         row->only_start = leat_scan_only_start(&scan);
     } else {
-        /* It can't be told what it follows: it is not told of at all. */
+        /* The row can't say which segment it follows: the row is not reported. */
         row->kind = LEAT_REPLICA_CLOSED;
         row->extent = (struct leat_extent){0, 0};
     }
@@ -244,9 +244,9 @@ static void on_look_timer(struct leat_timer *timer)
     starts_read(timer->owner);
 }
 
-/* SUBTLE: nothing is told rather than a part. (1) The only copy with the end of a log is a longer one, and others
- * use it just now, so it can't be looked at. (2) Every node has answered, and nobody has the end: the log
- * waits, and an operator accepts the loss. */
+/* SUBTLE: the node reports nothing rather than some of its replicas. Else (1) the only replica with the end of a log
+ * is longer than the end, and is in use now, so this node can't look at it; (2) every node has answered, and none has
+ * reported the end: the log waits, and an operator accepts a loss. */
 static bool look_start(struct collecting *it)
 {
     struct leat_core *core = &it->node->cores[0];
@@ -421,9 +421,10 @@ static void pulling_on_flushed(void *arg, leat_err rc)
     pulling_end(arg, rc);
 }
 
-/* Sources that are busy are asked again, as long as what is busy here. So is one whose connection broke: a link
- * is made anew at once, and the log would wait for its recovery's next attempt, half a second. Not for long: one
- * that stays away is dead, and all other logs of the attempt wait for this. */
+/* A busy source is asked again for as long as a busy backup here is. A source whose connection broke is asked again,
+ * too: the link is made anew at once, and otherwise the log would wait half a second for the next attempt of its
+ * recovery. But only PULL_CLOSED_TRIES times: a source that stays away is dead, and all other logs of the attempt
+ * wait for this pull. */
 static void pulling_on_pulled(struct leat_backup_pull *backup_pull, leat_err rc)
 {
     struct pulling *it = backup_pull->owner;
@@ -511,7 +512,7 @@ static void crashed_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_node *node = core->node;
     (void)mail;
-    /* Also while it stops: an orderly stop would wait for copies that nobody takes from it any more. */
+    /* Also while the node stops: an orderly stop would wait for copies that no other node takes from it any more. */
     if (node->options.on_crashed != NULL) node->options.on_crashed(node->options.owner);
 }
 

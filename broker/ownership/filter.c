@@ -4,16 +4,18 @@
 #include "base/bug.h"
 #include "coordinator/metadata/tail.h"
 
-/* It says nothing of its log but that the segment before it was closed: that one is asked for next. */
+/* The replica says nothing of its log but that the segment before it was closed: recovery asks for this earlier
+ * segment next. */
 static bool has_no_records(const struct leat_replica_row *row)
 {
     if (row->kind == LEAT_REPLICA_MARK) return row->only_start;
     return row->kind == LEAT_REPLICA_CLOSED && row->next_offset == row->base_offset;
 }
 
-/* SUBTLE: also in front of several in a row. (1) Segment 2 was closed without a record, and 3 has just begun.
- * (2) Another node has 2 open, with its start entry alone, and not 1, for it was away. (3) Its mark is the lowest, and
- * asks for 1, which is here. Were 1 left out the log would wait for what every node has. */
+/* SUBTLE: a segment before several segments without records is kept, too. (1) Segment 2 was closed without a record,
+ * and segment 3 has just begun. (2) Another node has segment 2 open, with its start entry alone. This node was away,
+ * and lacks segment 1. (3) Its open replica is the lowest, so recovery asks for segment 1, which is here. If segment
+ * 1 was left out, the log would wait for a segment that every node has. */
 static bool is_before_one_without_records(const struct leat_replica_row *rows, size_t count,
                                           size_t at)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that come to this node and go from it while it lives. Private to broker/.
+/* Logs that come to this node and leave it while the node runs. Private to broker/.
  *
- * Going: the coordinator tells that another node owns a streamlet, so each of its logs here is let
- * go: its segments become replicas, which are kept until the new owner has given its word.
+ * Leaving: the coordinator says that another node owns a streamlet, so this node gives up each of the streamlet's
+ * logs: the log's segments become replicas, which this node keeps until the new owner says that it does not need
+ * them.
  *
- * Coming: the coordinator tells that this node owns a streamlet that was another's, and where each
- * of its logs ends (a tail record). Core 0, where the replicas are, makes the last segment the node's
- * own, pulling it first if it is not here; with it the log's core makes the log, which serves from
- * then on. The older segments follow, one after the other, from the newest back: each names the
- * (length, CRC) of the one before it.
- */
+ * Coming: the coordinator says that this node owns a streamlet that another node owned, and where each log ends (a
+ * tail record). Core 0, which has the replicas, makes the log's last segment this node's own. Core 0 fetches the
+ * segment first if it is not here. With this segment the log's core makes the log, which serves from then on. The
+ * older segments follow, one after the other, from the newest back: each start entry names the (length, CRC) of the
+ * segment before it. */
 #ifndef LEAT_BROKER_OWNERSHIP_HANDOVER_H
 #define LEAT_BROKER_OWNERSHIP_HANDOVER_H
 
@@ -24,10 +24,12 @@ struct leat_stream;
 
 enum {
     LEAT_TAKEOVER_TICK_US = 20 * 1000,
-    LEAT_TAKEOVER_OLDER_MAX = 8,                /* logs whose older segments come at one time */
-    LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000, /* one that is on no node: looked for so long */
-    LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000,   /* a last one, while nodes are down */
-    /* The same when all are up: who had it may not have heard of it yet, or have a full disk. */
+    LEAT_TAKEOVER_OLDER_MAX = 8, /* logs whose older segments come at one time */
+    /* an older segment that is on no node: looked for so long */
+    LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000,
+    LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000, /* a last segment, while nodes are down */
+    /* The same when all nodes are up: the node with the segment may not have heard of the move yet, or have a full
+     * disk. */
     LEAT_TAKEOVER_NOWHERE_US = 15 * 1000 * 1000,
 };
 
@@ -40,53 +42,50 @@ struct leat_takeovers {
 };
 void leat_takeovers_init(struct leat_core *core);
 void leat_takeovers_fini(struct leat_core *core);
-/** Asserts what is true of them between two turns. */
+/** Asserts what is true of the takeovers between two turns. */
 void leat_takeovers_check(const struct leat_core *core);
-/** This core is to have that log: have it made. Again for the same log: harmless. Thread: its home
- * core. */
+/** This core is to have the row's log: have the log made. Again for the same log: harmless. Thread: its home core. */
 void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs);
-/** What is known of a log that this core has has changed: it may be more than one that stands in for a
- * log that waits. Thread: its core. */
+/** The coordinators' record of a log of this core has changed: a log that stands in and waits may become a full log
+ * now. Thread: its core. */
 void leat_takeover_look(struct leat_partition *partition, const struct leat_begun_log *row,
                         uint32_t logs);
-/** The log of a partition that serves lacks segments in front: look for them again. Thread: its core. */
+/** The log serves, and lacks segments before its first: look for these again. Thread: its core. */
 void leat_takeover_older(struct leat_partition *partition);
-/** One look of leat_takeover_older() has ended, and another place is to be looked at. Else the pass is over. */
+/** A look of leat_takeover_older() has ended. true: the pass has another place to look at. false: the pass is over. */
 bool leat_takeover_goes_on(const struct leat_partition *partition) LEAT_NODISCARD;
-/** All places were looked at, and what is still missing is on no node that is up. front: nothing is in front.
- * Whether nothing is missing any more. */
+/** The pass has looked at all places: segments that are still missing are on no node that is up. front: none is
+ * missing before the log's first segment. Returns whether no segment is missing any more. */
 bool leat_takeover_pass_over(struct leat_partition *partition, bool front);
-/** Is that log, or a segment of it, on its way to a core of this node? Thread: core 0. */
+/** Is the log, or a segment of the log, on its way to a core of this node? Thread: core 0. */
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
-/* Closed segments of which this node's file has other bytes than it should: those of another node's copy
- * are written over them, one segment at a time. */
+/* Closed segments whose bytes in this node's file are corrupt: the bytes of another node's copy are written over
+ * them, one segment at a time. */
 struct leat_mend;
 struct leat_mends {
     struct leat_list all;    /* struct leat_mend, in order of asking */
     struct leat_mend *going; /* NULL: none is fetched or written */
-    uint64_t next_us;        /* not before: they are fetched at a bounded rate */
+    uint64_t next_us;        /* not before: segments are fetched at a bounded rate */
     struct leat_timer timer;
 };
 enum {
     LEAT_MEND_BYTES_PER_SECOND = 64 * 1024 * 1024,
     LEAT_MEND_AGAIN_US = 100 * 1000,
-    LEAT_MEND_AWAY_US = 2 * 1000 * 1000,    /* while a node is down that may have it */
-    LEAT_MEND_REFUSED_US = 5 * 1000 * 1000, /* after the disk refused to be written to */
+    LEAT_MEND_AWAY_US = 2 * 1000 * 1000,    /* while a node is down that may have the segment */
+    LEAT_MEND_REFUSED_US = 5 * 1000 * 1000, /* after the disk refused a write */
 };
 void leat_mends_init(struct leat_core *core);
 void leat_mends_fini(struct leat_core *core);
-/** LEAT_OK: others are asked; LEAT_E_NO_MEMORY: not now. See leat_log_events.on_damaged. Thread: the log's
- * core. */
+/** LEAT_OK: other nodes are asked; LEAT_E_NO_MEMORY: not now. See leat_log_events.on_damaged. Thread: the log's core.
+ */
 leat_err leat_mend_ask(const struct leat_partition *partition,
                        const struct leat_segment *seg) LEAT_NODISCARD;
 /** Pull from any other node that is up. Thread: core 0, as for the next. */
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
-/** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
- * core. */
+/** Another node owns the streamlet now, or this node under another epoch: the log goes. Thread: its core. */
 void leat_partition_give_up(struct leat_partition *partition);
-/** Once, after leat_partition_give_up() found leat_partition_loss_stops(): the log has stopped. copies_idle: nothing
- * of its
- * copies is under way either. */
+/** Once, after leat_partition_give_up() found leat_partition_loss_stops(): the log has stopped. copies_idle: no
+ * request of its copies is under way either. */
 void leat_partition_give_up_go_on(struct leat_partition *partition, bool copies_idle);
 
 #endif

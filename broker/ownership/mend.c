@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closed segments of logs of this node that its own disk has damaged: the bytes that this node's memory still has,
- * or else those of another node's copy, are written over them. Nothing but the bytes changes hands: which they are is
- * said by (length, CRC) of this node's catalogue, which is what the log's chain and its committed tails name. So it
- * does not matter who wrote the other copy, under which epoch, nor what becomes of the log meanwhile: a copy that was
- * cut elsewhere has another length, and a segment that has gone to another owner is not written to.
+/* Repair of closed segments that this node's own disk has damaged: the bytes in this node's memory, or else the bytes
+ * of another node's copy, are written over the corrupt bytes. Only bytes change hands. (Length, CRC) in this node's
+ * catalogue says which bytes are right: the log's chain and its committed tails name the same (length, CRC). So the
+ * other copy's writer and epoch do not matter, nor later changes of the log: a copy that was cut elsewhere has
+ * another length, and a segment that has gone to another owner is not written to.
  *
- * The log's core asks its store, which looks into the memory. Core 0, where the link to other nodes' backups is,
+ * The log's core asks its store, which looks into the memory. Core 0, which has the link to other nodes' backups,
  * fetches; the log's core holds the segment while the store writes. */
 #include <stdio.h>
 
@@ -116,10 +116,11 @@ static void kept_tell(const struct leat_mend *mend, leat_err rc)
                                    : "look at the disk, then start this node anew");
 }
 
-/* SUBTLE: a disk that refuses loses nothing, the others have it. Were that taken for nobody's having it:
+/* SUBTLE: where the disk refuses the write, no record is lost, as other nodes have the segment. If the refusal was
+ * taken for "no node has the segment":
  *  1. A bit of a closed segment flips; a reader finds it, and another node's copy is fetched.
- *  2. The flush fails. The reader is told that offsets are damaged, and to begin behind them.
- *  3. It does, and never sees acked records that are whole on every other node. */
+ *  2. The flush fails. The reader is told that offsets are damaged, and to begin after them.
+ *  3. The reader does so, and never sees acked records that are whole on every other node. */
 static void on_kept(struct leat_store_req *req)
 {
     struct leat_mend *mend = req->owner;

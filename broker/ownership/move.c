@@ -514,7 +514,7 @@ void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *f
 
 /* ---- a drained node ---- */
 
-/* Of those that take streamlets; this node itself is drained. */
+/* The least loaded of the nodes that take streamlets; this node is drained, and takes none. */
 static const struct leat_member *least_loaded(const struct leat_core *core)
 {
     const struct leat_member *least = NULL;

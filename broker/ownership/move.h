@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streamlets that are handed to another node on purpose: STREAMLET_MOVE, and what a drained node
- * does by itself. Private to broker/.
+/* Streamlets that go to another node on purpose: STREAMLET_MOVE, and a drained node, which moves its own streamlets.
+ * Private to broker/.
  *
- * The target is asked whether it has met as many other nodes as the stream's appends need: one that has just
- * joined waits for memory there, and nothing is stopped until it has that, for some seconds at most.
- * Every log of the streamlet is stopped: no more appends, all acked, its head parked on all copies. One
- * whose flush fails meanwhile ends where its copies have it, on their disks; what is behind that was
- * not acked.
- * Then the coordinator commits where each ends and who has them next (LEAT_COORDINATE_MOVE). From
- * that request on this node never acts in that epoch again, whatever its answer: what follows is
- * told by the coordinator, to all nodes (handover.h). A refused move gives the streamlet back under
- * a new epoch. Where one of the logs can't go after all, as its disk has failed meanwhile, nobody is asked, and
- * the others take appends again.
- */
+ * This node asks the target whether it has met as many other nodes as the stream's appends need. A target that has
+ * just joined still waits for memory on the other nodes, and this node stops no log until the target has memory
+ * there, but waits some seconds at most. Then this node stops every log of the streamlet: the log takes no more
+ * appends, has all of them acked, and has its head parked on all copies. A log whose flush fails meanwhile ends where
+ * its copies' disks have it; the bytes after that were not acked. Then the coordinator commits where each log ends
+ * and which node owns them next (LEAT_COORDINATE_MOVE). From this request on, this node never acts in the same epoch
+ * again, whatever the answer: the coordinator tells all nodes the outcome (handover.h). A refused move gives the
+ * streamlet back under a new epoch. Where a log can't go after all, because its disk has failed meanwhile, the
+ * coordinator is not asked, and the other logs take appends again. */
 #ifndef LEAT_BROKER_OWNERSHIP_MOVE_H
 #define LEAT_BROKER_OWNERSHIP_MOVE_H
 
@@ -32,7 +30,7 @@ enum {
     LEAT_MOVE_TARGET_US_MAX = 10 * 1000 * 1000,
 };
 
-/* One log of a streamlet that moves. */
+/* A log of a streamlet that moves. */
 struct leat_move_part {
     struct leat_mail mail;
     struct leat_mover *mover;
@@ -53,13 +51,14 @@ struct leat_mover {
     void *owner;
     leat_err rc;
     struct leat_error error;
-    /* its own */
+    /* its own fields */
     struct leat_mail mail;
     struct leat_epoch epoch;
     enum leat_move_step {
-        LEAT_MOVE_CHECKS,  /* may all logs go? */
-        LEAT_MOVE_STOPS,   /* they are stopped; then the coordinator is asked */
-        LEAT_MOVE_GOES_ON, /* one could not be: nobody was asked, those that were go on */
+        LEAT_MOVE_CHECKS, /* may all logs go? */
+        LEAT_MOVE_STOPS,  /* the logs are stopped; then the coordinator is asked */
+        /* a log could not be stopped: the coordinator was not asked, the stopped logs go on */
+        LEAT_MOVE_GOES_ON,
     } step;
     uint32_t count, left;
     struct leat_move_part *parts;
@@ -73,7 +72,7 @@ struct leat_mover {
 struct leat_movers {
     struct leat_list all;
     uint32_t count;
-    struct leat_mover *drain; /* of a drained node: one after the other */
+    struct leat_mover *drain; /* of a drained node: one streamlet after the other */
     uint32_t drain_ticks;
 };
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LOG_RECOVER: an operator gives up what a log has lost, at its end or in front.
+/* LOG_RECOVER: an operator gives up lost records of a log, at its end or before its first segment.
  *
- * Why offsets jump: consumers may have read records that are gone now. Were their offsets given to
- * new records, two records would have had one offset. So the next offset lies beyond anything that
- * was ever given out. How far that is the coordinators say when they commit it (apply_assign.c): they
- * are the only ones who remember every jump of a log, whoever owned it then.
- */
+ * Why offsets jump: consumers may have read records that are gone now. If new records got the offsets of lost
+ * records, two records would have one offset. So the next offset lies beyond all offsets that were ever given out.
+ * The coordinators say how far that is when they commit the loss (apply_assign.c), because only they remember every
+ * jump of a log under all its owners. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +32,7 @@ struct recover_call {
     struct leat_core *home;
     struct leat_log_ref ref;
     struct leat_coordinate request;
-    struct leat_tail_record tail; /* what is left of it */
+    struct leat_tail_record tail; /* the log's end that is left */
     struct leat_partition *partition;
     bool asks;      /* what would be kept; nothing is given up */
     bool only_seen; /* nothing is given up: what a start has passed over was seen */
@@ -85,13 +84,14 @@ static void recover_tell(const struct recover_call *recover)
         (unsigned long long)recover->next_offset);
 }
 
-/* SUBTLE: two want the log's end, and each waits for it by the one place that the log, and then its copies, have
- * for that.
+/* SUBTLE: an accepted loss and a change of owner both want the log's end, and the log has one place for a waiter, as
+ * do its copies.
  *  1. A loss is accepted and committed, and the log stops, to be made anew.
- *  2. This node was declared crashed before: the streamlet is another's, and the log is given up.
- *  3. Were it released at once, (1) would never be told that it has stopped, and the operator nothing; or, a
- *     little later, copies that are being released already would be released again.
- * So it is given up by (1), at its next step. The loss is accepted all the same: whoever owns it goes on behind it. */
+ *  2. This node was declared crashed before: another node owns the streamlet, and the log is given up.
+ *  3. If the log was released at once, (1) would never hear that the log has stopped, and the operator would get no
+ *     answer; a little later, copies that are being released already would be released again.
+ * So (1) gives the log up, at its next step. The loss is accepted all the same: the new owner goes on after the loss.
+ */
 static void recover_pass_on(struct recover_call *recover, bool copies_idle)
 {
     recover->partition->recover = NULL;
@@ -168,7 +168,7 @@ static void recover_reopen(void *arg)
         .next_segment = recover->tail.segment == UINT64_MAX ? 0 : recover->tail.segment + 1,
         .next_offset = recover->next_offset,
         .jumped = true,
-        /* They are on other nodes, perhaps: what was given up is what nobody has. */
+        /* Older segments may be on other nodes: the operator gave up only segments that no node has. */
         .backfill_follows = asks && partition->segs[0]->id.v > 0,
     };
     tail.holes = asks && partition->stream->desc->settings.copies > 1 &&
@@ -205,10 +205,11 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
     }
 }
 
-/* SUBTLE: refused, the log stays; what was told of it meanwhile was not looked at, as it was going.
- *  1. A loss is accepted; here that is not told yet, so the log stands in again under its old epoch.
- *  2. The operator, who still sees it wait, asks again. The epoch of (1) is told.
- *  3. The second one is refused: it names the old epoch. Nobody would ask for the new log. */
+/* SUBTLE: refused, the log stays. News of the log that came meanwhile was not looked at, as the log was going.
+ *  1. A loss is accepted. This node has not heard of the commit yet, so the log stands in again under its old epoch.
+ *  2. The operator, who still sees the log wait, asks again. Then the epoch of (1) arrives.
+ *  3. The second request is refused, because it names the old epoch. Without the look here nothing would ask for the
+ *     new log. */
 static void recover_stay(struct leat_core *home, struct leat_partition *partition)
 {
     if (partition->give_up != NULL) return; /* it goes all the same, and asks then */
@@ -227,11 +228,11 @@ static void recover_stay(struct leat_core *home, struct leat_partition *partitio
     if (row != NULL) leat_takeover_look(partition, row, stream->desc->settings.logs);
 }
 
-/* SUBTLE: the answer may come when the log is another's.
+/* SUBTLE: another node may own the log when the answer comes.
  *  1. The coordinators are asked, and commit the loss; their answer is late.
  *  2. This node is declared crashed, hears of that first, and gives the log up.
- *  3. The answer comes. The log is being released and must not be stopped; or it has gone, and the one that is here
- *     by now, of a later epoch, perhaps where the old one lay in memory, is none of this call's. */
+ *  3. The answer comes. The log may be in release, and must not be stopped. Or the log has gone, and a log of a later
+ *     epoch is here, perhaps at the same address in memory: this call must not touch it. */
 static void recover_on_committed(struct leat_coordinate *request)
 {
     struct recover_call *recover = request->owner;
@@ -416,10 +417,11 @@ static void left_tell(struct recover_call *recover, const struct leat_partition 
     recover_end(recover);
 }
 
-/* SUBTLE: the next start drops what lies behind the last segment that is named here.
- *  1. A log came from another node, so that nothing of it was found at the start, or has grown since.
- *  2. Its last segment is damaged, and its loss is accepted: the last one that was found is named.
- *  3. All that came after that goes. */
+/* SUBTLE: the next start drops all segments after the last segment that is named here. If that was always the last
+ * segment that the start found:
+ *  1. A log came from another node, so that the start found nothing of it, or the log has grown since.
+ *  2. The log's last segment is damaged, and its loss is accepted: the last segment that was found is named.
+ *  3. All segments after the named segment go. */
 static struct leat_tail_record left_of(const struct leat_partition *partition,
                                        const struct leat_log_info *info)
 {

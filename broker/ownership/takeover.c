@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that come, one step after the other: who is next, and what is asked for. See takeover.h. */
+/* Logs that come, one step after the other: which log goes on next, and what it asks for. See takeover.h. */
 #include "broker/ownership/takeover.h"
 
 #include "base/assert.h"
@@ -55,7 +55,7 @@ void takeover_free(struct leat_takeover *takeover)
     leat_mem_free(takeover);
 }
 
-/* ---- who is next ---- */
+/* ---- which log goes on next ---- */
 
 /* SUBTLE: a takeover whose epoch is over ends at once. If it went on looking for segments:
  *  1. The log comes here in epoch 5 and is served; an older segment of it is on a node that dies at that moment.
@@ -93,11 +93,12 @@ static void takeovers_step(struct leat_core *core)
 
 /* ---- asking ---- */
 
-/* SUBTLE: whoever asks for a last segment has no log, though one was made of it under the same epoch.
+/* SUBTLE: a takeover that asks for a last segment replaces a takeover of the same epoch that has made the log
+ * already.
  *  1. The log is made, and its older segments are fetched, one after the other.
- *  2. Its last segment is found to be damaged: it is given up, and asked for anew.
- *  3. Were that taken for the same question twice, the first takeover would end, as there is no log, and
- *     nobody would make it. */
+ *  2. The log's last segment is found to be damaged: the log is given up, and asked for anew.
+ *  3. If the second takeover was dropped as a duplicate, the first one would end, as there is no log, and the log
+ *     would never be made. */
 static void ask_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -146,7 +147,7 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
 {
     LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT_CMP(leat_core_of_log(core->node, row->ref, logs), ==, core->index);
-    if (row->record.opened) { /* its marks say where it ends, and nobody has them */
+    if (row->record.opened) { /* no node has the open replicas that would say where the log ends */
         if (leat_partition_find(core, row->ref) == NULL) takeover_stand_in(core, row);
         return;
     }

@@ -18,11 +18,11 @@
 enum takeover_state {
     TAKEOVER_TAIL,      /* the last segment, with which the log is made */
     TAKEOVER_ABSENT,    /* that segment is on no node: the log is made without it, and waits */
-    TAKEOVER_OLDER,     /* the one before the last that came */
+    TAKEOVER_OLDER,     /* the segment before the last one that came */
     TAKEOVER_COMPLETE,  /* nothing is missing */
-    TAKEOVER_NONE_LEFT, /* the same: what was in front went with what an operator gave up */
-    TAKEOVER_MISSING,   /* the next one is on no node */
-    TAKEOVER_NODE_DOWN, /* the same, and a node was down when it was looked for */
+    TAKEOVER_NONE_LEFT, /* the same: an operator gave up the older segments */
+    TAKEOVER_MISSING,   /* the next segment is on no node */
+    TAKEOVER_NODE_DOWN, /* the same, and a node was down during the search */
 };
 
 struct leat_takeover {
@@ -34,31 +34,32 @@ struct leat_takeover {
     uint32_t home;
     struct leat_tail_record tail;
     enum takeover_state state; /* takeover_enter() */
-    bool busy;                 /* something is under way that comes back by itself */
-    bool again;                /* looked for before: a node that has it had time to say so */
+    bool busy;                 /* an answer is awaited */
+    bool again;                /* a repeated search: a node with the segment had time to say so */
     bool all_asked;            /* the last time no node was down */
-    bool behind;               /* another one of the same log has not ended yet */
-    bool over;                 /* a later epoch's is behind this one */
-    bool whole;                /* the log knows that this ended, and lacks no segment */
+    bool behind;               /* another takeover of the same log has not ended yet */
+    bool over;                 /* a takeover of a later epoch waits for this one */
+    bool whole;                /* the log knows that this takeover ended, and lacks no segment */
     uint64_t
         hole_behind; /* from OLDER on: the segment after the gap that is filled; 0: the gap is before all segments */
-    /* The segment that is wanted now; extent {0, 0}: nothing names it, the newest up to there. */
+    /* The segment that is wanted now; extent {0, 0}: nothing names a prefix id, the newest segment up to there is
+     * wanted. */
     uint64_t segment, next_offset;
     struct leat_extent extent;
-    struct leat_below_found left; /* nothing names it: others that it may be, too */
+    struct leat_below_found left; /* nothing names a prefix id: the candidates that are left */
     uint64_t first_retained;
     struct leat_segment_range unsure; /* whole: of the log */
     struct leat_segment *seg;         /* adopted, on its way to the log */
-    struct leat_start start;          /* its */
+    struct leat_start start;          /* of seg */
     uint64_t again_us, since_us, missing_us;
-    unsigned failures, nowhere; /* in a row; of these, that no node had it */
-    leat_err rc;                /* of giving it to the log */
+    unsigned failures, nowhere; /* in a row; nowhere: failures where no node had the segment */
+    leat_err rc;                /* from giving seg to the log */
     union {
         struct leat_backup_pull pull;
         struct leat_below below;
     };
     struct leat_disk_read read; /* of the start entry */
-    uint32_t start_of;          /* of the segment that is read: all its bytes */
+    uint32_t start_of;          /* all bytes of the segment that is read */
 };
 
 static inline struct leat_core *takeover_core(const struct leat_takeover *takeover)
@@ -84,7 +85,7 @@ static inline void takeover_enter(struct leat_takeover *takeover, enum takeover_
     LEAT_ASSERT(follow[takeover->state] & 1u << to);
     takeover->state = to;
 }
-/** It looks for the segment that the log is made with. */
+/** The takeover looks for the segment that the log is made with. */
 static inline bool takeover_wants_tail(const struct leat_takeover *takeover)
 {
     return takeover->state == TAKEOVER_TAIL || takeover->state == TAKEOVER_ABSENT;
@@ -93,17 +94,18 @@ static inline bool takeover_has_ended(const struct leat_takeover *takeover)
 {
     return !takeover_wants_tail(takeover) && takeover->state != TAKEOVER_OLDER;
 }
-/** It has ended, and found all that there was to find. */
+/** The takeover has ended, and found all segments. */
 static inline bool takeover_is_complete(const struct leat_takeover *takeover)
 {
     return takeover->state == TAKEOVER_COMPLETE || takeover->state == TAKEOVER_NONE_LEFT;
 }
 
 /* ---- takeover.c ---- */
-/** Zeros but what names it; NULL: no memory. Thread: its home core. */
+/** All fields zero, except the log, the epoch and the home core; NULL: no memory. Thread: its home core. */
 struct leat_takeover *takeover_create(struct leat_core *core, struct leat_log_ref ref,
                                       struct leat_epoch epoch);
-/** To core 0: taken, or freed where the same is under way already. Thread: its home core. */
+/** To core 0, which takes the takeover, or frees it if the same takeover is under way already. Thread: its home core.
+ */
 void takeover_send(struct leat_takeover *takeover);
 void takeover_free(struct leat_takeover *takeover);
 /** Look soon whether there is something to do. */
@@ -112,18 +114,19 @@ void takeover_kick(struct leat_core *core);
 void takeover_pause(struct leat_takeover *takeover, uint64_t us);
 
 /* ---- takeover_get.c ---- */
-/** Its next segment: what is here is adopted, else it is fetched; then takeover_start_read(). */
+/** Its next segment: a replica here is adopted, else the segment is fetched; then takeover_start_read(). */
 void takeover_get(struct leat_core *core, struct leat_takeover *takeover);
-/** What the segment says of the one before; then takeover_to_home(). */
+/** Read from the segment's start entry which segment precedes it; then takeover_to_home(). */
 void takeover_start_read(struct leat_takeover *takeover);
 
 /* ---- takeover_home.c ---- */
-/** The log is made, gets its next segment, or is told that no more come: by the state. */
+/** By the state: the log is made, gets its next segment, or is told that no more segments come. */
 void takeover_to_home(struct leat_takeover *takeover);
-/** Recovery has given the streamlet here, not decided where this log of it ends, and heard all nodes: it is made
- * as one that waits. Before that clients are told to try again: a node that is down may come back with it. */
+/** Recovery has given the streamlet to this node, has not decided where this log ends, and has heard all nodes: the
+ * log is made as a log that waits. Until then clients are told to try again, because a node that is down may come
+ * back with the end. */
 void takeover_stand_in(struct leat_core *core, const struct leat_begun_log *row);
-/** The log could not take it: it goes back to where it came from. false: no memory. */
+/** The log could not take the segment: the segment goes back to the backup. false: no memory. */
 bool takeover_seg_back(struct leat_takeover *takeover);
 
 #endif

@@ -21,14 +21,14 @@ void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *p
     }
 }
 
-/* Nobody has any more of it, and nobody is to come back who might. */
+/* No node has an older segment, and no node that is down may have one. */
 static void none_left(struct leat_takeover *takeover)
 {
     if (takeover->state == TAKEOVER_OLDER) takeover_enter(takeover, TAKEOVER_NONE_LEFT);
     takeover_to_home(takeover);
 }
 
-/* The newest segment that was left when the rest was given up has gone, too: older ones may be there. */
+/* No node has the segment before the gap any more: older segments may be there. */
 static void lost_left(struct leat_takeover *takeover)
 {
     takeover->nowhere = 0;
@@ -58,7 +58,7 @@ static bool next_left(struct leat_takeover *takeover)
 static void missing(struct leat_takeover *takeover, leat_err rc)
 {
     takeover->failures++;
-    /* Who has it damaged has not got it. */
+    /* A node with a damaged replica counts as a node without a replica. */
     bool nowhere = rc == LEAT_E_NOT_FOUND || rc == LEAT_E_DAMAGED;
     takeover->nowhere = nowhere ? takeover->nowhere + 1 : 0;
     if (takeover->state == TAKEOVER_TAIL) {
@@ -138,12 +138,12 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
     takeover_start_read(takeover);
 }
 
-/* ---- nothing names it: offsets jumped behind it ---- */
+/* ---- before an offset gap nothing names the segment ---- */
 
-/* SUBTLE: a node that is down may have a newer one, but where the newest possible was found.
- *  1. What is left in front of a jump are segments 0 to 5; X and B have 5, 4 is on Y, too.
- *  2. X and B die, and Y gets the log. Of those that are up nobody has anything newer than 4.
- *  3. Did Y go on there, X and B would be told to drop 5 when they are back. */
+/* SUBTLE: a node that is down may have a newer segment, unless the newest possible segment was found.
+ *  1. Segments 0 to 5 are left before an offset gap; X and B have segment 5, and segment 4 is also on Y.
+ *  2. X and B die, and Y gets the log. No node that is up has a segment newer than 4.
+ *  3. If Y went on there, X and B would be told to drop segment 5 when they are back. */
 static void on_below(struct leat_below *below, leat_err rc)
 {
     struct leat_takeover *takeover = below->owner;
@@ -183,19 +183,20 @@ static void below_start(struct leat_core *core, struct leat_takeover *takeover)
  *  1. Before the gap two nodes have segment 5 as an attempt of recovery cut it. This node has the log's own segment
  *     5, which is longer.
  *  2. The two cut replicas are tried first, and are damaged on both disks.
- *  3. Had this node cut its replica to their length, the log's own bytes would be gone. The replica is the next
+ *  3. If this node had cut its replica to their length, the log's own bytes would be gone. The replica is the next
  *     candidate instead (next_left()).
  *
- * SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard
- * of that yet. Were it to wait:
- *  1. The log is this node's in epoch 32, and an older segment is pulled. It moves to Y in epoch 33, which
- *     counts on the copy that was pulled here, and on it for as long as both live.
- *  2. It comes back here in epoch 36. That takeover stands behind the first one, and the log is never made. */
+ * SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard of
+ * that yet. If the takeover waited:
+ *  1. This node owns the log in epoch 32, and fetches an older segment. The log moves to Y in epoch 33. Y counts on
+ *     the replica that was fetched here for as long as both nodes live.
+ *  2. The log comes back here in epoch 36. The takeover of epoch 36 waits for the takeover of epoch 32, and the log
+ *     is never made. */
 void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
 {
     LEAT_ASSERT_OWNER(core);
     if (takeover->tail.segment == UINT64_MAX) {
-        takeover_to_home(takeover); /* it has no segments */
+        takeover_to_home(takeover); /* the log has no segments */
         return;
     }
     if (takeover->extent.bytes == 0) {
@@ -218,10 +219,10 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
 }
 
-/* ---- its start entry, which names the one before ---- */
+/* ---- the segment's start entry, which names the segment before it ---- */
 
-/* One block of it, as a rule. With many producers it is longer, and believed only with its checksum:
- * it is read again. */
+/* One block of the start entry is read, as a rule. With many producers the entry is longer, and only its checksum
+ * makes it valid: then the whole entry is read. */
 static bool start_reserve(struct leat_takeover *takeover, uint32_t bytes)
 {
     return leat_disk_read_reserve(&takeover->read, LEAT_MEM_BROKER, bytes);
@@ -243,18 +244,18 @@ static uint32_t start_longer(const struct leat_takeover *takeover)
     return end > read->room ? end : 0;
 }
 
-/* SUBTLE: this copy counts for nothing then, and another one is pulled.
- *  1. One bit of the start entry of segment 5 flips on the new owner's disk: what its catalogue says of
- *     the segment still is right, and its start names no predecessor.
- *  2. It is taken for the first one, and all have come.
- *  3. Whoever holds segments 0 to 4 asks whether they are needed, is told that the log has none of them, and
- *     they go on every node. */
+/* SUBTLE: a replica with a damaged start entry counts for nothing here, and another replica is fetched.
+ *  1. One bit of the start entry of segment 5 flips on the new owner's disk: the catalogue still has the right prefix
+ *     id of the segment, but its start entry names no predecessor.
+ *  2. Segment 5 is taken for the first segment of the log, so all segments seem to have come.
+ *  3. A node with segments 0 to 4 asks whether they are needed, is told that the log has none of them, and drops
+ *     them. So does every other node. */
 static void start_damaged(struct leat_takeover *takeover)
 {
     struct leat_segment *seg = takeover->seg;
     struct leat_backup *backup = takeover_core(takeover)->data->replicate->backup;
     leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation, true);
-    if (rc == LEAT_OK) { /* else there is no memory: takeovers_step() comes here again */
+    if (rc == LEAT_OK) { /* no memory: takeovers_step() comes here again */
         takeover->seg = NULL;
         leat_node_log_warn(
             "log %u/%u/%u: the start of segment %llu can't be read here: it is looked for "
@@ -303,12 +304,14 @@ void takeover_start_read(struct leat_takeover *takeover)
     start_submit(takeover, takeover_core(takeover)->env->disk, seg, on_start_read);
 }
 
-/* ---- for a log that serves: those in front are looked for again ---- */
+/* ---- a log that serves: older segments are looked for again ---- */
 
-/* SUBTLE: where nothing is named in front of a hole nobody is asked for it.
- *  1. X has segments 0 to 3; 4 was lost, and given up; X goes on with 5, where offsets jumped to.
- *  2. B, which was thought to be lost, comes back with 4. It is told to drop it.
- *  3. X starts anew. Did it ask for what is missing in front of 5, what was given up would be there again. */
+/* SUBTLE: where the segment after a gap names no predecessor, no node is asked for the missing segments.
+ *  1. X has segments 0 to 3. Segment 4 was lost, and an operator gave it up; X goes on with segment 5, after an
+ *     offset gap.
+ *  2. B, which was thought to be lost, comes back with segment 4, and is told to drop it.
+ *  3. X starts anew. If X asked for the segments before segment 5, the records that were given up would be there
+ *     again. */
 static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_partition *partition)
 {
     if (takeover->hole_behind == 0 || takeover->start.previous.bytes != 0) return false;

@@ -36,9 +36,9 @@ static leat_err may_make(struct leat_core *core, struct leat_takeover *takeover,
     return LEAT_OK;
 }
 
-/* Where it ends is nowhere: the log is made without any segment, as one that waits, so that it is told
- * of and an operator can give up what is missing. It is looked for all the same. known: the best that
- * there is. */
+/* No node has the segment with the log's end: the log is made without a segment, as a log that waits. So the log is
+ * reported, and an operator can give up the missing records. The search for the segment goes on all the same. known:
+ * the best tail record that there is. */
 static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
                          struct leat_log_ref ref, struct leat_epoch epoch,
                          const struct leat_tail_record *known, const char *why)
@@ -227,7 +227,7 @@ bool takeover_seg_back(struct leat_takeover *takeover)
 static void seg_return(struct leat_takeover *takeover)
 {
     bool given_back = takeover_seg_back(takeover);
-    LEAT_ASSERT(given_back); /* as for those that are given up */
+    LEAT_ASSERT(given_back); /* as for segments of a log that is given up */
 }
 
 static void back_deliver(void *actor, struct leat_mail *mail)
