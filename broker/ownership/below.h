@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest segment of a log at or below one, wherever it is. Private to broker/.
+/* The newest segment of a log at or below a given segment, on any node. Private to broker/.
  *
- * As a rule each segment's start entry names the one before. Where an operator gave data up none does, and
- * what is left of the log lies somewhere below, on any nodes: they are all asked (LOG_BELOW). */
+ * As a rule each segment's start entry names the segment before it. After an accepted loss no start entry names the
+ * segment before the offset gap, and the rest of the log lies somewhere below, on any nodes: this node asks all nodes
+ * (LOG_BELOW). */
 #ifndef LEAT_BROKER_OWNERSHIP_BELOW_H
 #define LEAT_BROKER_OWNERSHIP_BELOW_H
 
@@ -19,7 +20,7 @@ struct leat_below_found {
     uint32_t count; /* of candidates; 0: there is none */
     struct leat_below_candidate {
         struct leat_extent extent;
-        uint32_t nodes; /* nodes that have such a replica */
+        uint32_t nodes; /* nodes with such a replica */
     } candidates[LEAT_BELOW_CANDIDATES_MAX];
 };
 

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "broker/ownership/takeover.h"
 
-/* There is another one of the same log from `it` on, up to `end`. */
+/* From `it` to `end` there is another takeover of the same log. */
 static bool is_in(const struct leat_list *it, const struct leat_list *end, struct leat_log_ref ref)
 {
     for (; it != end; it = it->next)

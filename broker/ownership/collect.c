@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recovery, as the leading coordinator asks for it: what this node holds of logs without a living
- * owner, and copies of where they end. All on core 0, where the replicas are.
+/* Requests of the recovery leader: this node reports its replicas of logs without a living owner, and fetches the
+ * replicas where these logs end. All on core 0, where the replicas are.
  *
- * First the fence, then the look: leat_backup_fence() revokes the memory that the dead could still
- * write into, whatever the transport, and has what is open moved into private copies. What is told
- * here holds therefore every byte that was or will ever be acked by them. */
+ * First the fence, then the look: leat_backup_fence() revokes the memory that the dead owner could still write into,
+ * whatever the transport, and has open replicas moved into private copies. So the replicas that are reported here
+ * hold every byte that the dead owner ever acked or will ever ack. */
 #include "broker/ownership/collect.h"
 
 #include <inttypes.h>
@@ -36,8 +36,9 @@ struct collecting {
     struct leat_segment_place {
         struct leat_file *file;
         uint64_t offset;
-        uint64_t look; /* handle: it may begin with where its log ends */
-    } * places;        /* of rows whose start entry has to be read, or more */
+        /* handle of a replica that may begin with the log's end; 0: no look is needed */
+        uint64_t look;
+    } * places; /* of rows whose start entry has to be read, or more */
     size_t count, room, reading;
     struct leat_timer timer;
     unsigned tries; /* of a look */
@@ -105,7 +106,7 @@ static bool collect_wanted(void *arg, struct leat_log_ref log)
     return log_find(arg, log) != NULL;
 }
 
-/* A place with its initial zeros says that nothing is to be read. */
+/* Places are zeros at first: nothing is to be read. */
 static bool row_room(struct collecting *it)
 {
     if (it->count < it->room) return true;
@@ -131,8 +132,8 @@ static bool begins_with(const struct leat_replica_info *info, struct leat_extent
     return leat_scan_is(&scan, extent);
 }
 
-/* What it is to begin with, where it is of the segment in which its log was decided to end. Of an opened log what
- * its own epoch wrote begins behind that. */
+/* The prefix id that a replica must begin with if its segment is the one in which its log was decided to end.
+ * Replicas that an opened log's own epoch wrote begin after that end. */
 static struct leat_extent end_wanted(const struct leat_log_record *record, uint64_t segment,
                                      struct leat_epoch epoch)
 {

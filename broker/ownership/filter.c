@@ -28,14 +28,15 @@ static bool is_before_one_without_records(const struct leat_replica_row *rows, s
     return false;
 }
 
-/* Of what is left all are told, closed or not: the coordinators take one that was closed before a part. */
+/* Of the segment that is left all replicas are reported, closed or not: the coordinators prefer a closed replica to a
+ * part. */
 static bool is_of(const struct leat_replica_row *row, const struct leat_tail_row *left)
 {
     return left->prefix.bytes > 0 && row->segment == left->segment && row->epoch.v == left->epoch.v;
 }
 
-/* A mark that only another node holds follows the highest closed one; or it is the same segment, of which this node was
- * given a copy by an attempt that came to nothing. */
+/* An open replica that only another node has follows the highest closed segment here; or it is a replica of this very
+ * segment, of which a failed recovery attempt gave this node a copy. */
 size_t leat_rows_filter(struct leat_replica_row *rows, size_t count,
                         const struct leat_log_record *record)
 {

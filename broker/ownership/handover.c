@@ -50,7 +50,7 @@ static void give_up_on_idle(void *arg)
         leat_list_push_front(&give_up->segs, &seg->by_log);
         seg->owner_actor = LEAT_ACTOR_CORE_0;
     }
-    /* What is above forgets them before they are the backup's. */
+    /* higher libraries forget the segments before the backup gets them */
     leat_partition_destroy(partition);
     leat_core_mail(core, 0, &give_up->mail, give_up_deliver);
     if (core->stopping) {

@@ -2,7 +2,7 @@
 /* Logs that come to this node and leave it while the node runs. Private to broker/.
  *
  * Leaving: the coordinator says that another node owns a streamlet, so this node gives up each of the streamlet's
- * logs: the log's segments become replicas, which this node keeps until the new owner says that it does not need
+ * logs: the log's segments become replicas, which this node keeps until the new owner has said whether it counts on
  * them.
  *
  * Coming: the coordinator says that this node owns a streamlet that another node owned, and where each log ends (a
@@ -64,7 +64,7 @@ bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_re
 struct leat_mend;
 struct leat_mends {
     struct leat_list all;    /* struct leat_mend, in order of asking */
-    struct leat_mend *going; /* NULL: none is fetched or written */
+    struct leat_mend *going; /* NULL: no segment is fetched or written */
     uint64_t next_us;        /* not before: segments are fetched at a bounded rate */
     struct leat_timer timer;
 };
@@ -80,7 +80,7 @@ void leat_mends_fini(struct leat_core *core);
  */
 leat_err leat_mend_ask(const struct leat_partition *partition,
                        const struct leat_segment *seg) LEAT_NODISCARD;
-/** Pull from any other node that is up. Thread: core 0, as for the next. */
+/** Pull from all other nodes that are up. Thread: core 0, as for the next function. */
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
 /** Another node owns the streamlet now, or this node under another epoch: the log goes. Thread: its core. */
 void leat_partition_give_up(struct leat_partition *partition);

@@ -32,12 +32,12 @@ struct leat_mend {
     uint32_t home;
     struct leat_segment_id segment;
     struct leat_extent extent;
-    bool over;        /* mended, given up, or not wanted any more */
-    bool away;        /* a node was down when it was asked for last */
-    bool refused;     /* by the disk, when it was written last */
-    unsigned nowhere; /* times in a row that no node had it */
+    bool over;        /* repaired, given up, or not wanted any more */
+    bool away;        /* a node was down at the last request */
+    bool refused;     /* the disk refused the last write */
+    unsigned nowhere; /* times in a row that no node had the segment */
     uint64_t since_us, again_us, nowhere_us;
-    leat_err rc; /* of fetching it */
+    leat_err rc; /* of the fetch */
     char from[LEAT_NODE_NAME_BYTES_MAX + 1];
     struct leat_backup_pull pull;
     struct leat_store_req req;
@@ -180,7 +180,7 @@ static void home_deliver(void *actor, struct leat_mail *mail)
         return;
     }
     if (mend->nowhere == 1) mend->nowhere_us = now_us;
-    /* Its last owner may still be giving it up, or a node may not have said yet what it holds. */
+    /* The last owner may still be giving the log up, or a node may not have reported its replicas yet. */
     bool given_up = nowhere && !mend->away && now_us >= mend->nowhere_us + LEAT_TAKEOVER_MISSING_US;
     mend->over = log == NULL || given_up;
     if (log != NULL && given_up) {

@@ -65,8 +65,8 @@ static void move_on_done(struct leat_coordinate *request)
         mover_end(mover, LEAT_OK, "");
         return;
     }
-    /* Whether it took effect is unknown: asked again. If it did, it is not this node's any more, and
-     * the answer says so. */
+    /* Whether the move took effect is unknown: the node asks again. If the move took effect, the streamlet belongs to
+     * another node, and the answer says so. */
     if (leat_err_class(request->rc) == LEAT_CLASS_RETRY && request->epoch.v == 0 &&
         !core->stopping) {
         mover->timer = (struct leat_timer){.on_expired = move_on_timer, .owner = mover};
@@ -138,14 +138,16 @@ static void part_on_stopped(void *arg, struct leat_log *log)
         part->rc = leat_error_set(&part->error, LEAT_E_STARTING, "the node stops");
     else if (info.state != LEAT_LOG_SERVING && partition->copies != NULL &&
              leat_primary_log_is_writing(partition->copies))
-        /* SUBTLE: a failed flush has stopped the log, and it did not wait for its copies. (1) A write to a copy is
-         * slow; (2) the log moves; (3) its new owner drops that copy, and the backup gives the place to another
-         * segment, as an owner that has given a log away writes no more; (4) the write arrives there. */
+        /* SUBTLE: a failed flush has stopped the log, and the log did not wait for its copies. (1) A write to a copy
+         * is slow; (2) the log moves; (3) the log's new owner drops this copy, and the backup gives its place to
+         * another segment, as an owner that has given a log away writes no more; (4) the slow write arrives in the
+         * other segment. */
         part->rc = leat_error_set(&part->error, LEAT_E_AGAIN,
                                   "log %u of the streamlet can't move while bytes of it are on "
                                   "their way to a copy: try again",
                                   part->ref.log);
-    else if (tail.jumped) /* by its first start entry, which a failed flush kept from being safe */
+    /* The first start entry, which has the jump, is not safe: its flush failed. */
+    else if (tail.jumped)
         part->rc =
             leat_error_set(&part->error, LEAT_E_LOG_INCOMPLETE,
                            "log %u of the streamlet can't move: %.150s", part->ref.log, info.why);
@@ -228,7 +230,7 @@ static void part_deliver_home(void *actor, struct leat_mail *mail)
     partition->moving = part;
     leat_partition_enter(partition, LEAT_PARTITION_DRAINS);
     leat_partition_wake(partition);
-    /* Who owns it next decides which copies are too many, and may do so before this node knows. */
+    /* The next owner decides which copies are too many, and may do so before this node knows. */
     if (partition->copies != NULL) leat_primary_log_silence(partition->copies, true);
     if (LEAT_BUG(MOVE_UNDRAINED))
         part_on_stopped(part, partition->log);
@@ -296,7 +298,7 @@ static void target_on_timer(struct leat_timer *timer)
     target_ask(timer->owner);
 }
 
-/* It is as it should be, or there is no use in waiting: one that is not up is the coordinator's to refuse. */
+/* The target has met enough nodes, or there is no use in waiting: the coordinator refuses a target that is not up. */
 static void target_waited(struct leat_mover *mover, bool met)
 {
     struct leat_core *core = mover->core;
@@ -322,10 +324,11 @@ static void target_on_answer(struct leat_ask *ask, leat_err rc, const struct lea
     target_waited(mover, rc == LEAT_OK && nodes_met(answer) >= nodes_needed(mover));
 }
 
-/* SUBTLE: a node that has just joined has made memory with nobody yet, and can't keep a second copy of anything.
- *  1. It joins, and streamlets are spread at once. Their logs are stopped here, and it opens them.
- *  2. Their first segments need copies. Other nodes are still making memory for it, 64 MiB each, for most of a second.
- *  3. Nobody takes appends for so long. */
+/* SUBTLE: a node that has just joined has no memory on other nodes yet, and can't replicate a segment.
+ *  1. A node joins, and streamlets are spread at once. This node stops their logs, and the new node opens them.
+ *  2. Their first segments need copies. Other nodes are still making memory for the new node, 64 MiB each, for most
+ *     of a second.
+ *  3. No node takes appends of these logs meanwhile. */
 static void target_ask(struct leat_mover *mover)
 {
     static const uint8_t control[] = {0x91, 0xc3}; /* [with peers] */
@@ -593,7 +596,7 @@ void leat_movers_init(struct leat_core *core)
 
 void leat_movers_fini(struct leat_core *core)
 {
-    /* The core runs no more; those that calls wait for go with their calls. */
+    /* The core runs no more; a mover that a call waits for is freed with its call. */
     LEAT_LIST_EACH(&core->movers->all, it)
     {
         struct leat_mover *mover = LEAT_CONTAINER(it, struct leat_mover, link);

@@ -26,7 +26,7 @@ struct leat_move_ask;
 
 enum {
     LEAT_MOVERS_MAX = 4, /* streamlets on their way at one time */
-    /* The target is waited for so long, then it has to do as it is. */
+    /* This node waits so long for the target to meet nodes, then moves the streamlet anyway. */
     LEAT_MOVE_TARGET_US_MAX = 10 * 1000 * 1000,
 };
 
@@ -78,7 +78,7 @@ struct leat_movers {
 
 void leat_movers_init(struct leat_core *core);
 void leat_movers_fini(struct leat_core *core);
-/** A drained node gives away what it has. Thread: a core. */
+/** A drained node moves its streamlets to other nodes. Thread: a core. */
 void leat_movers_tick(struct leat_core *core);
 /** mover: stream, streamlet, target, on_done, owner are filled. on_done later and once, when the
  * outcome is applied here. Thread: core 0. */

@@ -103,11 +103,12 @@ static void recover_pass_on(struct recover_call *recover, bool copies_idle)
     recover_end(recover);
 }
 
-/* SUBTLE: what a log has is kept for this where it waits from the start on; one whose last segment was found damaged
- * at its first append has all of it in its table alone.
- *  1. Its loss is accepted, and it was made anew without segments: it began, and ended, where offsets had jumped to.
- *  2. The next append's start entry said that nothing in front is retained.
- *  3. The next start dropped all that was to be kept. */
+/* SUBTLE: the segments of a log that waits from its start on are in partition->segs; the segments of a log whose last
+ * segment was found damaged at its first append are only in the log's own table.
+ *  1. The loss of such a log was accepted, and the log was made anew without segments: it began, and ended, at the
+ *     offset after the gap.
+ *  2. The next append's start entry said that no older segment is retained.
+ *  3. The next start dropped all segments that were to be kept. */
 static leat_err segments_keep(struct leat_partition *partition)
 {
     struct leat_log_info info;
@@ -358,8 +359,8 @@ static void recover_absent(struct recover_call *recover, const struct leat_parti
 
 /* ---- what would be kept ---- */
 
-/* Of a log without an owner before: what is left lies on the nodes that had it. Which copy of it counts is committed
- * with the loss, so none is read before that. */
+/* Of a log that had no owner: the rest of the log lies on the nodes that had it. Which replica counts is committed
+ * with the loss, so no replica is read before the commit. */
 static void left_elsewhere(const struct recover_call *recover,
                            const struct leat_partition *partition, char *out, size_t bytes)
 {
@@ -427,7 +428,8 @@ static struct leat_tail_record left_of(const struct leat_partition *partition,
 {
     struct leat_tail_record tail = {.segment = partition->highest_segment,
                                     .extent = partition->highest_extent};
-    bool beyond = info->end_segment > tail.segment + 1; /* of none, UINT64_MAX, that is 0 */
+    /* without a segment UINT64_MAX + 1, that is 0 */
+    bool beyond = info->end_segment > tail.segment + 1;
     if (info->segment_count > 0 && beyond)
         tail = (struct leat_tail_record){.segment = info->end_segment - 1};
     return tail;

@@ -59,12 +59,12 @@ void takeover_free(struct leat_takeover *takeover)
 
 /* SUBTLE: a takeover whose epoch is over ends at once. If it went on looking for segments:
  *  1. The log comes here in epoch 5 and is served; an older segment of it is on a node that dies at that moment.
- *  2. It moves away and back, in epoch 7.
+ *  2. The log moves away and back, in epoch 7.
  *  3. Appends wait until the first takeover gives up, after LEAT_TAKEOVER_MISSING_US.
- * So does a takeover whose stream was deleted. If that takeover went on:
- *  1. A streamlet moves here, and the stream is deleted before its last segment has been fetched.
- *  2. The segment comes, and goes at once, as its stream is gone. The takeover has none, and fetches the segment again,
- *     without end. */
+ * A takeover whose stream was deleted ends at once, too. If it went on:
+ *  1. A streamlet moves here, and the stream is deleted before the last segment has been fetched.
+ *  2. The segment comes, and goes at once, as its stream is gone. The takeover has no segment, and fetches the
+ *     segment again, without end. */
 static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
@@ -80,7 +80,8 @@ static void takeovers_step(struct leat_core *core)
         }
         if (takeover->state == TAKEOVER_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
         if (!ready || over || takeover->behind || now_us < takeover->again_us) continue;
-        if (takeover->seg != NULL) /* the log had no memory for it, or there was none to read it */
+        /* the log had no memory for the segment, or no memory was left to read it */
+        if (takeover->seg != NULL)
             takeover_start_read(takeover);
         else if (takeover_has_ended(takeover))
             takeover_to_home(takeover);

@@ -28,7 +28,7 @@ static void none_left(struct leat_takeover *takeover)
     takeover_to_home(takeover);
 }
 
-/* No node has the segment before the gap any more: older segments may be there. */
+/* No node gives out this segment, which may be the newest before the gap: an older segment may be there. */
 static void lost_left(struct leat_takeover *takeover)
 {
     takeover->nowhere = 0;
@@ -41,10 +41,10 @@ static void lost_left(struct leat_takeover *takeover)
     takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
 }
 
-/* SUBTLE: what most nodes claim may be had from none of them.
- *  1. Of segment 5, which nothing names, X has a copy that an attempt of recovery cut, and B the log's own.
- *  2. Y takes X's, and no node gives it out: a bit of it has flipped.
- *  3. Did Y go on below it, B would be told to drop segment 5. */
+/* SUBTLE: the replica that most nodes report may be had from none of them.
+ *  1. Nothing names segment 5. X has a replica that a recovery attempt cut, and B has the log's own replica.
+ *  2. Y wants X's replica, and no node gives it out: a bit of it has flipped.
+ *  3. If Y went on with segment 4, B would be told to drop segment 5. */
 static bool next_left(struct leat_takeover *takeover)
 {
     if (!takeover->nowhere || !takeover->all_asked || !leat_below_pass(&takeover->left))
@@ -255,7 +255,7 @@ static void start_damaged(struct leat_takeover *takeover)
     struct leat_segment *seg = takeover->seg;
     struct leat_backup *backup = takeover_core(takeover)->data->replicate->backup;
     leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation, true);
-    if (rc == LEAT_OK) { /* no memory: takeovers_step() comes here again */
+    if (rc == LEAT_OK) { /* else no memory: takeovers_step() comes here again */
         takeover->seg = NULL;
         leat_node_log_warn(
             "log %u/%u/%u: the start of segment %llu can't be read here: it is looked for "
@@ -332,11 +332,14 @@ static void older_later(struct leat_takeover *takeover, struct leat_partition *p
     older_free(takeover, partition);
 }
 
-/* SUBTLE: what a segment names that can't be read here is not missing before that segment is lost, too.
- *  1. X starts with segments 0 to 3 and 5. A bit of the start entry of 5 has flipped, so 4 has no name.
- *  2. Nobody was asked for 4. Another node is asked for the bytes of 5, and has them.
- *  3. Were 4 called missing meanwhile, an operator could give 4 up, which the other node has.
- * Nor are segments of other gaps missing before nodes were asked for them: only the pass over all places says so. */
+/* SUBTLE: a segment's predecessor is not missing while the segment's start entry can't be read here and other nodes
+ * may have the segment.
+ *  1. X starts with segments 0 to 3 and 5. A bit of the start entry of segment 5 has flipped, so nothing names
+ *     segment 4.
+ *  2. No node was asked for segment 4. Another node is asked for the bytes of segment 5, and has them.
+ *  3. If segment 4 was called missing meanwhile, an operator could give it up, though the other node has it.
+ * Segments of other gaps are not missing either before nodes were asked for them: only the end of the pass over all
+ * places calls segments missing. */
 static void place_is_passed(struct leat_partition *partition, const struct leat_segment *behind,
                             bool between)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that come: a segment goes to the log's core, where the log is made with the first of them and gets the
- * others. See takeover.h. */
+/* Logs that come: each segment goes to the log's core, where the first segment makes the log. See takeover.h. */
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -70,7 +69,7 @@ static leat_err make_waiting(struct leat_core *core, struct leat_takeover *takeo
     struct leat_stream *stream;
     leat_err rc = may_make(core, takeover, &stream);
     if (rc != LEAT_OK) return rc;
-    if (stream->deleted) return LEAT_E_NOT_OWNER; /* no operator is to be told that it waits */
+    if (stream->deleted) return LEAT_E_NOT_OWNER; /* a deleted log does not wait for an operator */
     if (leat_partition_find(core, takeover->ref) != NULL) return LEAT_E_AGAIN;
     char why[LEAT_ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "its last segment %llu is on no node that is up",
@@ -196,12 +195,12 @@ static void home_deliver(void *actor, struct leat_mail *mail)
     leat_core_mail(core, 0, mail, back_deliver);
 }
 
-/* The segment before the one that was given away now. */
+/* The segment before the segment that the log got now is wanted next. */
 static void older_want(struct leat_takeover *takeover)
 {
     uint64_t first = takeover->first_retained;
     takeover->failures = 0;
-    /* In front of what has come into a hole nothing is named: that was given up. */
+    /* The segment that has come into a hole names no predecessor: an operator gave the older segments up. */
     bool jumped = takeover->hole_behind != 0 && takeover->start.previous.bytes == 0;
     if (takeover->segment <= first || jumped) {
         takeover_enter(takeover, TAKEOVER_COMPLETE);
