@@ -14,9 +14,9 @@ enum {
     LEAT_ADDRESS_CONNECTIONS = 16384, /* of one address, unless the operator says otherwise */
 };
 
-/* Counts by a hash of the address (of IPv6 a /56: leat_net's key()), by numbers that are drawn anew at each start: two
- * addresses that share a bucket share its limit, which one pair in LEAT_ADDRESS_BUCKETS does, and nobody can tell
- * which (base/key_hash.h). Any core counts. */
+/* Counts of connections by a hash of the address (of IPv6 a /56: leat_net's key()). Two addresses in one bucket share
+ * its limit, as one pair in LEAT_ADDRESS_BUCKETS does. The hash uses numbers that are drawn anew at each start, so no
+ * client can tell which addresses share a bucket (base/key_hash.h). Any core counts. */
 struct leat_addresses {
     struct leat_key_hash hash;
     uint32_t most;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a memory budget is split.
  *
- * Two sums. One is what the parts of a budget take as a rule: with the pool it is the budget. The other is what all
- * parts take at most, at the same moment, each core of all of them: it stays within a tenth and 32 MiB above the
- * budget, and where it does not the pool is smaller, down to one step. A budget that has no room for one is refused:
- * fewer cores need less. */
+ * Two sums. The first sum is what the parts of a budget take as a rule: with the pool it is the budget. The second
+ * sum is what all parts take at most, at the same moment, on each core. The second sum may exceed the budget by a
+ * tenth and 32 MiB at most; the pool is made smaller until this holds, down to one step. A budget without room for
+ * one step of pool is refused: fewer cores need less. */
 #include "base/bytes.h"
 #include "base/intake.h"
 #include "broker/net/core.h"
@@ -19,14 +19,14 @@ enum {
     OVERHEAD_CORE_BYTES = 12 * MIB,      /* request structs, tables, the network's buffers */
     BUFFERS_MIN = 2,                     /* per core; one disk read needs one */
     BUFFERS_MAX = 16,
-    FRAMES_BYTES_MIN = LEAT_WANT_BYTES_MAX, /* one frame of any size has to fit */
+    FRAMES_BYTES_MIN = LEAT_WANT_BYTES_MAX, /* a frame of any size has to fit */
     FRAMES_BYTES_MAX = 64 * MIB,
-    FRAMES_REST_BYTES_MIN = 4 * MIB, /* beside the one that may always grow */
-    REST_BYTES_MIN = 6 * MIB, /* one answer, with its one batch beyond the limit, has to fit */
+    FRAMES_REST_BYTES_MIN = 4 * MIB, /* beside the frame that may always grow */
+    REST_BYTES_MIN = 6 * MIB, /* an answer, with its one batch beyond the limit, has to fit */
     REST_BYTES_MAX = 32 * MIB,
     DOOR_BYTES_MIN = 4 * MIB,
     DOOR_BYTES_MAX = 64 * MIB,
-    FORWARD_BYTES_MIN = LEAT_FRAME_BYTES_MAX, /* one request of any size */
+    FORWARD_BYTES_MIN = LEAT_FRAME_BYTES_MAX, /* a request of any size */
     FORWARD_BYTES_MAX = 16 * MIB,
     READY_BYTES_MIN = 2 * MIB,
     READY_BYTES_MAX = 32 * MIB,
@@ -38,13 +38,14 @@ enum {
     NODES_BYTES_MIN = 4 * MIB,
     NODES_BYTES_MAX = 64 * MIB,
     /* Of all structs for requests as many as this share of the budget has room for, and a quarter at least. */
-    /* In the sum of what all take at most: */
+    /* In the second sum: */
     MOST_PROCESS_BYTES = 10 * MIB, /* 7 were measured */
     MOST_CORE_BYTES = 2 * MIB,     /* tables, the read buffer, where answers are written */
-    MOST_CALL_BYTES = 3072,        /* of one that needs no room */
-    MOST_FRAME_BYTES = LEAT_WANT_BYTES_MAX + 256 * 1024, /* the one, and a read */
-    MOST_BESIDE_BYTES = 32 * MIB,                        /* above the budget and a tenth of it */
-    MOST_SPARE_BYTES = 4 * MIB, /* of that, for what malloc leaves between blocks */
+    MOST_CALL_BYTES = 3072,        /* of a call that needs no room */
+    /* The frame that may always grow, and a read */
+    MOST_FRAME_BYTES = LEAT_WANT_BYTES_MAX + 256 * 1024,
+    MOST_BESIDE_BYTES = 32 * MIB, /* above the budget and a tenth of it */
+    MOST_SPARE_BYTES = 4 * MIB,   /* of MOST_BESIDE_BYTES, for what malloc leaves between blocks */
 };
 
 static uint64_t part(uint64_t memory_bytes, uint32_t cores, uint32_t divisor, uint64_t least,

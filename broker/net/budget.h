@@ -11,26 +11,27 @@ uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out
                             uint64_t *out_frame_bytes_per_core);
 /** What requests under way of another front door may take on one core. */
 uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores);
-/** What connections of one core that are slow may have of their answers: see lend.h. */
+/** Bytes of answers that the slow connections of one core may have: see lend.h. */
 uint64_t leat_node_rest_bytes(uint64_t memory_bytes, uint32_t cores);
-/** What one core's appends to logs of other cores may hold, and what those of all cores may. */
+/** Bytes that one core's appends to logs of other cores may hold, and the same for all cores together. */
 uint64_t leat_node_forward_bytes(uint64_t memory_bytes, uint32_t cores);
 uint64_t leat_node_forwards_bytes(uint64_t memory_bytes, uint32_t cores);
-/** Of one core's part for frames, what its connections may hold; beside it one of them may always go on. */
+/** Bytes that a core's connections may hold, of the core's part for frames; one connection may always go on beyond
+ * this. */
 uint64_t leat_node_intake_bytes(uint64_t frame_bytes);
-/** The same of an actor's links to other nodes. */
+/** The same for an actor's links to other nodes. */
 uint64_t leat_node_links_bytes(uint64_t memory_bytes, uint32_t cores);
-/** The place of connections, of all cores, with what their addresses take: see heap.h. What they take beyond it the
- * segments give up. */
+/** The part for connections of all cores and their addresses: see heap.h. Segments give up memory for connections
+ * beyond this part. */
 uint64_t leat_node_peers_bytes(uint64_t memory_bytes);
-/** What the members of all groups of one home may take: all homes together have a 32nd of the budget, as far as that is
- * enough for a few members each. */
+/** Bytes that the members of all groups of one home may take. All homes together have a 32nd of the budget, but at
+ * least enough for a few members each. */
 uint64_t leat_node_group_bytes(uint64_t memory_bytes);
 /** What the tables of all homes of groups may take: groups, their logs, what is committed of them. */
 uint64_t leat_node_tables_bytes(uint64_t memory_bytes);
-/** Of so many structs for requests, how many a core has. */
+/** How many of `most` structs for requests a core has with this budget. */
 uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most);
-/** What those of one core take when all are in use, without those of calls. */
+/** Bytes of one core's structs when all are in use, without structs of calls. */
 uint64_t leat_core_stocks_bytes(uint64_t memory_bytes, uint32_t cores);
 /** What one core has for answers that are not taken, and for calls. Thread: any. */
 uint64_t leat_node_output_bytes(uint64_t memory_bytes, uint32_t cores);

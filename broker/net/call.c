@@ -132,7 +132,7 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
         return;
     }
     if (call->by_link && core->members.links == NULL)
-        LEAT_MAYBE(true); /* the node has stopped meanwhile: nobody is left who could take it */
+        LEAT_MAYBE(true); /* the node has stopped meanwhile: the link is gone */
     else if (call->by_link)
         leat_link_answer(core->members.links, &call->ticket, writer->bytes, writer->used);
     else

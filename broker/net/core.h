@@ -35,15 +35,18 @@ enum {
     LEAT_CORE_CALLS_MAX = 4096,   /* other requests under way */
     LEAT_PEER_REQUESTS_MAX = 256, /* under way on one connection; then it is not read from */
     LEAT_PEER_QUEUED_BYTES_MAX =
-        8 * 1024 * 1024, /* answers not taken; then neither read nor fetched for */
-    LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then it is closed */
+        /* Answers not taken; then the connection is neither read nor fetched for */
+    8 * 1024 * 1024,
+    LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then the connection is closed */
     LEAT_PEER_STALL_US = 10 * 1000 * 1000,          /* takes no bytes that long: closed */
-    LEAT_CORE_STRANGERS_MAX = 4096,        /* have not said who they are; then the oldest goes */
-    LEAT_PEER_HELLO_US = 10 * 1000 * 1000, /* to say who it is; then it is closed */
+    /* Connections that have not said who they are; then the oldest is closed */
+    LEAT_CORE_STRANGERS_MAX = 4096,
+    /* For a connection to say who it is; then it is closed */
+    LEAT_PEER_HELLO_US = 10 * 1000 * 1000,
     LEAT_PEER_FRAME_US = 60 * 1000 * 1000, /* a frame begun is not finished: closed */
     LEAT_DISK_BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024,
     LEAT_TICK_US = 1000 * 1000,    /* care of logs, stalled peers */
-    LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, only while there are some */
+    LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, while there are any */
 };
 
 struct leat_core_admin;

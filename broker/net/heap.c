@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that logs and stored segments take of the heap, and that the pool gives up for it: see heap.h.
+/* Heap memory that logs and stored segments take, and that the pool gives up for them: see heap.h.
  *
- * The store asks how much less it may have before it grows and once a second, and gives whole steps back; a log
- * is made when what it takes is there. Both look at what the other has, so neither takes it twice. */
+ * The store asks how much less pool memory it may have, before it grows and once a second, and gives whole steps
+ * back. A log is made when its memory is there. Both the store and the logs count what the other has, so no memory is
+ * taken twice. */
 #include "broker/net/heap.h"
 
 #include "base/intake.h"
@@ -86,9 +87,9 @@ bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown
     return over != 0 && over + LEAT_ARENA_STEP_BYTES + copies_grown_bytes > full_bytes;
 }
 
-/* Descriptors and rows that are not in use are taken first, and are not freed: without them a node would stay full
- * whatever is deleted. Those that were asked for count as taken, or thousands of logs that ask at the same moment
- * would all have what is there for one. */
+/* Unused descriptors and rows are reused, and not freed, so they do not count as taken: otherwise a node would stay
+ * full whatever is deleted. Unused rows that a log has asked for do count as taken: otherwise thousands of logs that
+ * ask at the same moment would all get the same row. */
 uint64_t leat_heap_taken(uint64_t heap_bytes, const struct leat_store_usage *usage)
 {
     uint64_t taken = heap_bytes + usage->rows_asked_bytes;
@@ -119,8 +120,9 @@ bool leat_heap_holds(uint64_t memory_bytes, uint32_t cores, uint64_t logs, uint6
                         logs * LEAT_HEAP_LOG_LEAST_BYTES + segments * LEAT_SEGMENT_HEAP_BYTES);
 }
 
-/* SUBTLE: more than what is stored takes. (1) A node starts with just that. (2) What is kept for segments that free
- * others is not there, so each append that needs a segment is refused: nobody would start it again like that. */
+/* SUBTLE: a node of use needs more memory than its stored logs and segments take. Else (1) a node starts with just
+ * this memory; (2) the spare memory for segments that free older segments is not there, so each append that needs a
+ * segment is refused: such a start is of no use to an operator. */
 uint64_t leat_heap_least_memory(uint64_t memory_bytes, uint32_t cores, uint64_t logs,
                                 uint64_t segments)
 {
@@ -201,9 +203,10 @@ void leat_heap_tick(struct leat_core *core)
                           memory_order_relaxed);
 }
 
-/* SUBTLE: what a dead node's logs take is given back before it dies. (1) The pool is full. (2) A node dies, and half
- * of its logs come here, by thousands. (3) They have records behind them, so they do not wait. (4) Were a step to be
- * drained only now, the budget would be exceeded until that is done, beside the recovery's own reads and writes. */
+/* SUBTLE: the pool gives the memory for a dead node's logs back before the node dies. Else (1) the pool is full; (2)
+ * a node dies, and half of its logs come here, by thousands; (3) these logs have records, so they are made without
+ * waiting; (4) a step of the pool is drained only now, and until it is drained the budget is exceeded, during the
+ * recovery's own reads and writes. */
 static uint64_t ahead_bytes(const struct leat_node *node)
 {
     return leat_heap_ahead_bytes(

@@ -40,39 +40,40 @@ enum leat_heap_answer {
 enum leat_heap_answer leat_heap_look(uint64_t over, uint64_t full_bytes, uint64_t grown_bytes,
                                      bool keeps);
 
-/** A node's share of so many logs while one of so many nodes is away. */
+/** A node's share of `logs` logs while one of `nodes` nodes is away. */
 uint64_t leat_heap_share(uint64_t logs, uint64_t nodes);
-/** Bytes that a node's share of logs takes more than the logs that it has. */
+/** Bytes by which a node's share of logs exceeds the logs that the node has. */
 uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t partition);
 
-/** Logs that wait for a step. Zero: none does. */
+/** Logs that wait for a step. Zero: no log waits. */
 struct leat_heap_wait {
-    _Atomic uint64_t asked_us;    /* when one last found no room */
-    _Atomic uint64_t since_us;    /* when the first did, or when a step last went */
-    _Atomic uint64_t grown_bytes; /* what the pool held then */
+    _Atomic uint64_t asked_us;    /* when a log last found no room */
+    _Atomic uint64_t since_us;    /* when the first log found no room, or when a step last went */
+    _Atomic uint64_t grown_bytes; /* bytes of the pool then */
 };
 /** A log found no room, while the pool holds grown_bytes; it asks again. true: it has waited for LEAT_HEAP_WAIT_US. */
 bool leat_heap_waited(struct leat_heap_wait *wait, uint64_t grown_bytes, uint64_t now_us);
 /** Does one wait? */
 bool leat_heap_waits(const struct leat_heap_wait *wait, uint64_t now_us);
 
-/** What the heap takes for logs and what is stored beyond the room that is theirs. Thread: any. */
+/** Heap bytes for logs and stored segments beyond their part of the budget. Thread: any. */
 uint64_t leat_node_heap_over(const struct leat_node *node);
-/** May one log more be made here now? false: the pool was asked for a step, ask again. Only for a log that is new:
- * one with records behind it is made at once. Thread: any core. */
+/** May one log more be made here now? false: the pool was asked for a step, ask again. Only for a new log: a log with
+ * records is made at once. Thread: any core. */
 bool leat_node_heap_admits(struct leat_node *node, uint64_t now_us);
-/** Have logs waited for that for LEAT_HEAP_WAIT_US? Then requests for them are refused by name. Thread: any core. */
+/** Have logs waited for a step for LEAT_HEAP_WAIT_US? Then requests for new logs are refused by name. Thread: any
+ * core. */
 bool leat_node_heap_refuses(const struct leat_node *node, uint64_t now_us);
-/** So much the heap may take for streams that are made now: the pool keeps what it can't give back, and what is kept
- * for segments that free others stays. Thread: any. */
+/** Heap bytes that new streams may take: the pool keeps the bytes that it can't give back, and the spare memory for
+ * segments that free older segments stays. Thread: any. */
 uint64_t leat_node_heap_most(const struct leat_node *node);
-/** So many logs there is memory for when nothing else takes any: 0 where memory has no limit. Thread: any. */
+/** How many logs memory has room for when nothing else takes any: 0 where memory has no limit. Thread: any. */
 uint64_t leat_node_logs_most(const struct leat_node *node);
-/** Has what a server alone has stored room in that budget, beside its bytes? Reckons with less than a log takes: where
- * it came to be stored it has room again. Thread: any. */
+/** Has this budget room for the logs and segments that a single server has stored, beside its bytes? Counts less than
+ * a log takes: a budget in which the logs were stored has room for them again. Thread: any. */
 bool leat_heap_holds(uint64_t memory_bytes, uint32_t cores, uint64_t logs, uint64_t segments);
-/** The least budget from memory_bytes on in which a server with so much stored is of use: it takes appends to all its
- * logs, too. The first connections have their place in any budget (leat_node_peers_bytes()). Thread: any. */
+/** The least budget from memory_bytes on in which a server with these logs and segments is of use: it takes appends
+ * to all its logs, too. The first connections have their part in any budget (leat_node_peers_bytes()). Thread: any. */
 uint64_t leat_heap_least_memory(uint64_t memory_bytes, uint32_t cores, uint64_t logs,
                                 uint64_t segments);
 /** What is taken of the heap by all who have some of it or have asked for a segment. */
@@ -80,11 +81,11 @@ uint64_t leat_heap_taken(uint64_t heap_bytes, const struct leat_store_usage *usa
 /** Is there no memory for what one stored segment more takes, though the pool gave back all but one step? copies: what
  * the memory for replicas has taken of full_bytes. */
 bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown_bytes);
-/** The same of this node, for `bytes` more, which leave that much of the last of it. Thread: any core. */
+/** The same for this node and `bytes` more; left_bytes of the last memory stay free. Thread: any core. */
 bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, uint64_t bytes);
-/** May a core that has so many connections take one more, of an address that has so many on all cores? One that has
- * half of the place of all has more only where there is memory beside the whole place: others get in. Thread: any
- * core. */
+/** May a core that has so many connections take one more, of an address that has so many on all cores? An address
+ * with half of the part for connections gets more only while the heap has memory beside the whole part, so that other
+ * addresses get in. Thread: any core. */
 bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections,
                                 uint64_t of_address);
 /** A step of the pool is to go back, or a log waits for one: idle open segments are in the way. Thread: any. */
@@ -93,8 +94,7 @@ bool leat_node_pool_pressed(const struct leat_node *node, uint64_t now_us);
 void leat_heap_tick(struct leat_core *core);
 /** leat_store_options.less_bytes, owner: the node. Thread: store. */
 uint64_t leat_node_pool_less(void *owner);
-/** By how much the memory for replicas has to be smaller: what the node's own pool can't give. arg: a core of the
- * node. Thread: core. */
+/** By how much the memory for replicas has to shrink: bytes that the node's own pool can't give. arg: a core of the */
 uint64_t leat_node_copies_less(void *arg);
 
 #endif

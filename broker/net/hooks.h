@@ -25,9 +25,9 @@ struct leat_core_hooks {
     void (*groups_made)(struct leat_partition *partition);
     /** A closed segment is damaged here. As leat_mend_ask(). */
     leat_err (*damaged)(const struct leat_partition *partition, const struct leat_segment *seg);
-    /** Where the log's front is, is known now, and so what of it is damaged. */
+    /** Where the log begins is known now, and so which of its first segments are damaged. */
     void (*front_known)(struct leat_core *core, struct leat_partition *partition);
-    /** Somebody wants segments that are not here: they are looked for on other nodes. */
+    /** A read needs segments that are not here: they are looked for on other nodes. */
     void (*older)(struct leat_partition *partition);
     /** A log that was drained for a move goes otherwise. */
     void (*part_gone)(struct leat_move_part *part);

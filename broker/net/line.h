@@ -10,9 +10,9 @@
 #include "base/list.h"
 
 struct leat_line {
-    struct leat_list ring; /* struct leat_queue: whose turn it is comes first */
+    struct leat_list ring; /* struct leat_queue: the queue whose turn it is comes first */
 };
-/* Of one address in one line. */
+/* The members of one address in one line. */
 struct leat_queue {
     struct leat_list ring;
     struct leat_list members;
@@ -47,10 +47,10 @@ static inline void leat_line_leave(struct leat_queue *queue, struct leat_list *m
     leat_list_remove(member);
     if (leat_list_empty(&queue->members)) leat_list_remove(&queue->ring);
 }
-/** One of it has had its turn: now others. */
+/** A member of the queue has had its turn: now other queues have theirs. */
 static inline void leat_line_turn(struct leat_line *line, struct leat_queue *queue)
 {
-    if (leat_list_empty(&queue->ring)) return; /* nobody of it is left */
+    if (leat_list_empty(&queue->ring)) return; /* no member is left */
     leat_list_remove(&queue->ring);
     leat_list_push_back(&line->ring, &queue->ring);
 }

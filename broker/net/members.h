@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other nodes of the cluster, as one core knows them, and requests that are handed on to them.
+/* The other nodes of the cluster, as one core knows them, and requests that are forwarded to them.
  *
- * The coordinator tells of nodes as entries are applied; the news is carried over the cores, so each
- * has a table of its own and asks nobody. A core has one link to each node that is up. A client's
- * request that only the owner of a log can answer goes there whole, and the owner's answer comes
- * back as if it were this node's. Appends and fetches are never handed on: their clients are told
- * NOT_OWNER and find the owner themselves. Private to broker/.
- */
+ * The coordinator reports nodes as entries are applied. The report passes over the cores, so each core has a table of
+ * its own and asks no other core. A core has one link to each node that is up. A client's request that only the owner
+ * of a log can answer is forwarded whole, and the owner's answer returns to the client as if it were this node's.
+ * Appends and fetches are never forwarded: their clients are told NOT_OWNER and find the owner themselves. Private to
+ * broker/. */
 #ifndef LEAT_BROKER_NET_MEMBERS_H
 #define LEAT_BROKER_NET_MEMBERS_H
 

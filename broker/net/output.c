@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What connections hold of a core's memory for answers and calls: see output.h.
+/* Memory of a core that connections hold for answers and calls: see output.h.
  *
- * SUBTLE: why small answers need no room. (1) Connections that take nothing have filled it. (2) Everybody else's
- * answers are refused or wait. (3) A refusal is an answer. So there is always room for one small answer of a connection
- * that has taken all others; one that has not is not read from. What that adds is bounded by the number of connections
- * and of calls. */
+ * SUBTLE: why small answers need no room. (1) Connections that take nothing have filled the account. (2) The answers
+ * of all other connections are refused or wait. (3) A refusal is an answer. So there is always room for one small
+ * answer of a connection that has taken all earlier answers; a connection that has not taken them is not read from.
+ * The small answers are bounded by the number of connections and of calls. */
 #include "broker/net/output.h"
 
 #include "base/assert.h"
 #include "base/node_log.h"
 #include "broker/net/core.h"
 
-/* The bucket is full at full_us; each that is taken puts that off by one interval. */
+/* The bucket is full at full_us; each token that is taken puts full_us off by one interval. */
 bool leat_rate_has(const struct leat_rate *rate, uint64_t now_us, struct leat_rate_limit limit,
                    uint32_t count)
 {
@@ -51,13 +51,15 @@ static uint64_t last_max(const struct leat_core *core)
     return core->output.bytes_max / 8;
 }
 
-/* Another eighth of answers, and of calls, is what addresses that are late leave free.
+/* Late addresses leave another eighth of the answers' part, and of the calls' part, free.
  *
- * SUBTLE: a connection that takes nothing is closed after LEAT_OUTPUT_OWE_US, and comes again.
- *  1. Connections of twenty addresses ask for large answers and take none. They hold all the room, and stand in line.
- *  2. Those that hold it are closed together; the next of the line fill it at once, before the first ones are back.
+ * SUBTLE: a connection that takes nothing is closed after LEAT_OUTPUT_OWE_US, and connects again.
+ *  1. Connections of twenty addresses ask for large answers and take none. Some of them hold all the room, and the
+ *     others wait in line.
+ *  2. The connections that hold the room are closed together. The next connections of the line fill the room at once,
+ *     before the closed ones are back.
  *  3. A client of another address that takes its answers has one turn in twenty, a few in a minute.
- * So an address that has let answers lie comes after those that have not, and leaves them some room. */
+ * So an address that has let answers lie comes after addresses that have not, and leaves them some room. */
 static uint64_t late_leaves(const struct leat_core *core)
 {
     return core->output.bytes_max / 8;
@@ -388,10 +390,11 @@ static uint64_t due_by(const struct leat_output_peer *output, uint64_t now_us)
 }
 
 /* SUBTLE: a connection that takes one byte a second is not stalled, and eight such connections can hold the whole
- * account. So while other connections find no room, each connection that holds some is given a time. Within that time
- * it has to take all that it owed at its beginning, or LEAT_OUTPUT_OWE_RATE; then it is given as long again. Owing at
- * every look is no fault: a fast reader of large answers owes at every look. wanted: other connections wait for structs
- * of requests, and the requests of a connection that takes no answers keep theirs until it does. */
+ * account. So while other connections find no room, each connection that holds some is given a time. Within this time
+ * the connection has to take all bytes that it owed at the beginning, or LEAT_OUTPUT_OWE_RATE; then it is given as
+ * long again. A connection that owes at every look is not at fault: a fast reader of large answers does so. wanted:
+ * other connections wait for structs of requests, and a connection that takes no answers keeps the structs of its
+ * requests. */
 static void owing_tick(struct leat_peer *peer, uint64_t now_us, bool wanted)
 {
     const struct leat_net *net = peer->core->net;

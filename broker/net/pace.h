@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much is done for a connection in one turn of the event loop, and who comes first where that is not all: requests
- * other than appends and fetches, of any front end, and their answers. Private to broker/; what front ends call is in
- * broker/front.h.
+/* How much is done for a connection in one turn of the event loop, and which connections come first where not all get
+ * their turn: for requests other than appends and fetches, of any front end, and their answers. Private to broker/;
+ * functions that front ends call are in broker/front.h.
  * Thread: the core's. */
 #ifndef LEAT_BROKER_NET_PACE_H
 #define LEAT_BROKER_NET_PACE_H
@@ -14,9 +14,10 @@ struct leat_core;
 struct leat_peer;
 
 enum {
-    LEAT_PACE_COST_US_MIN = 4,  /* of a request or answer, however small */
-    LEAT_PACE_CALLED_MAX = 16,  /* of those that wait, called in one turn */
-    LEAT_PACE_COST_OF_US = 1024 /* on the clocks of turns.h: a round of them is a turn here */
+    LEAT_PACE_COST_US_MIN = 4, /* of a request or answer, however small */
+    LEAT_PACE_CALLED_MAX = 16, /* connections that wait, called in one turn */
+    /* On the clocks of turns.h: a round of such requests is a turn here */
+    LEAT_PACE_COST_OF_US = 1024
 };
 
 /* Of a core. */

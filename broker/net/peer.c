@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What any part of a core may do with a connection: not read from it for a while, close it, count a request of it. */
+/* Operations of any part of a core on a connection: pause its reads, close it, count a request of it. */
 #include "base/assert.h"
 #include "base/node_log.h"
 #include "broker/net/core.h"

@@ -53,15 +53,15 @@ struct leat_peer {
     struct leat_core *core;
     struct leat_conn *conn; /* NULL once closed */
     struct leat_list all, slow, owing, answers, cut;
-    struct leat_list quiet; /* among strangers; later, those that may be idle */
+    struct leat_list quiet; /* among strangers; later, among connections that may be idle */
     uint64_t quiet_since_us;
     uint32_t address;             /* among the node's */
-    uint32_t reads;               /* of the core's that lie with the network, to be sent to it */
+    uint32_t reads;               /* of the core's reads: being sent to this peer */
     uint64_t address_number;      /* the same on all nodes: leat_key_number(). 0: other nodes' */
     struct leat_sharer *sharer;   /* the same, on this core */
     struct leat_list group_calls; /* its requests to consumer groups that are under way */
     struct leat_list limited;     /* its fetches that wait until it gives a read back */
-    struct leat_list locators;    /* its own, of which the first is at work */
+    struct leat_list locators;    /* its locators, of which the first is at work */
     struct leat_borrower borrowed;
     unsigned paused;              /* enum leat_pause, or-ed */
     uint32_t requests;            /* under way; the peer lives until they are done */
@@ -105,15 +105,15 @@ void leat_peer_close_all(struct leat_core *core);
 void leat_peer_drained(struct leat_peer *peer);
 void leat_peer_tick(struct leat_core *core);
 void leat_peer_slow_tick(struct leat_core *core);
-/** It has been given bytes: from now on somebody looks whether it takes them. */
+/** The peer has been given bytes: from now on each tick looks whether the peer takes them. */
 void leat_peer_owes(struct leat_peer *peer);
-/** A part of a frame has come, and has its time. */
+/** A part of a frame has come: the rest has to come in time. */
 void leat_peer_expect(struct leat_peer *peer);
 void leat_peer_expect_nothing(struct leat_peer *peer);
-/** On a core now: as a stranger, or known. Its time to be quiet begins. */
+/** The peer is on a core now, as a stranger or known. Its time to be quiet begins. */
 void leat_peer_quiet_begin(struct leat_peer *peer);
 void leat_peer_quiet_end(struct leat_peer *peer);
-/** A stranger has come: where there are too many the oldest goes. */
+/** A stranger has come: if there are too many strangers, the oldest is closed. */
 void leat_peer_shed_strangers(struct leat_core *core);
 
 #endif

@@ -5,7 +5,7 @@
 
 enum {
     MIB = 1024 * 1024,
-    STRUCTS_WHOLE_BYTES = 512 * MIB /* of a core: then it has all of them */
+    STRUCTS_WHOLE_BYTES = 512 * MIB /* of a core: with so much a core has all structs */
 };
 
 static const struct {

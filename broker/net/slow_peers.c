@@ -52,7 +52,7 @@ void leat_peer_owes(struct leat_peer *peer)
     peer->output.owes_since_us = 0;
 }
 
-/* Whoever takes none of its answers for long pins segments that others need, however few they are. */
+/* A connection that takes no answers for long pins segments that other connections need, however few they are. */
 static void peer_owing_tick(struct leat_peer *peer, uint64_t now_us)
 {
     struct leat_core *core = peer->core;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node: what all its cores share. Each field says who writes to it; what says nothing is written while nothing
- * runs. */
+/* A node: what all its cores share. Each field says which actor writes to it; a field without such a note is written
+ * only while nothing runs. */
 #ifndef LEAT_BROKER_NET_STATE_H
 #define LEAT_BROKER_NET_STATE_H
 
@@ -97,7 +97,8 @@ enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
 
 void leat_complaint_keep(struct leat_node *node, const char *line);
 void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PRINTF(2, 3);
-/** LEAT_OK, or LEAT_E_STARTING: this node does not know whether it is still up, others may serve what it does. */
+/** LEAT_OK, or LEAT_E_STARTING: this node does not know whether it is still up, and other nodes may serve its
+ * streamlets. */
 leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 
 #endif

@@ -70,8 +70,9 @@ static void put(struct leat_stock *stock, void *element)
 
 /* ---- a connection's own ---- */
 
-/* SUBTLE: whoever pipelines has own ones only while half of those in the budget are left. Of connections without
- * another request each has a few, however many they are, unless the heap is full: as with connections themselves. */
+/* SUBTLE: a connection that pipelines gets structs of its own only while half of the budget for such structs is left.
+ * A connection without another request gets a few, however many connections there are, unless the heap is full: as
+ * with connections themselves. */
 static bool own_fits(const struct leat_core *core, const struct leat_peer *peer, bool only,
                      uint64_t bytes)
 {
@@ -147,8 +148,8 @@ bool leat_stock_admits(const struct leat_stock *stock, const struct leat_peer *p
     return own_fits(stock->core, peer, only, (uint64_t)count * stock->element_bytes);
 }
 
-/* SUBTLE: what is left while others stand in line is theirs: one may wait for many, which come one by one. So own ones
- * are added in front of these, and taken before them. */
+/* SUBTLE: structs that are free while connections wait in line belong to the line: one connection may wait for many
+ * structs, which come one by one. So the peer's own structs are put before the free ones, and are taken before them. */
 bool leat_stock_widen(struct leat_stock *stock, struct leat_peer *peer, bool only, uint32_t count)
 {
     LEAT_ASSERT_OWNER(stock->core);
@@ -205,7 +206,7 @@ void leat_stock_wait(struct leat_stock *stock, struct leat_peer *peer, bool only
     struct leat_stock_peer *wait = &peer->stock;
     leat_peer_pause(peer, LEAT_PAUSE_STARVED);
     line_leave(peer);
-    /* Called in vain: somebody who came by was faster, which costs it neither its place nor its time. */
+    /* The call was in vain, as another connection was faster: the peer loses neither its place nor its time. */
     leat_line_join(&stock->lines[only ? 0 : 1], queue_of(stock, peer, only), &wait->link,
                    wait->called);
     if (!wait->called) wait->since_us = leat_core_now(peer->core);

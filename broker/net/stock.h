@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixed-size structs of a core for requests under way, carved from one block, and who gets them when there are few.
+/* Fixed-size structs of a core for requests under way, carved from one block, and which connections get them when
+ * there are few.
  *
- * Connections take as many as they pipeline while there are some. Where there are none a connection has a few of its
- * own, allocated, up to a limit: so whatever others pipeline, and however long that waits, who asks for one thing at a
- * time is served. Beyond that connections stand in line: a struct that comes free is for the one that waits longest,
- * which then stands at the end again.
+ * Connections take as many structs as they pipeline requests, while structs are free. Where none is free, a
+ * connection has a few of its own, allocated, up to a limit: so a connection with one request at a time is served,
+ * however much other connections pipeline and however long those wait. Beyond this limit connections wait in line: a
+ * struct that becomes free is for the connection that waits longest, which then goes to the end of the line.
  *
- * An address has half of them at most, and in line addresses have turns, and of each its connections.
+ * An address has half of the structs at most. In line, addresses take turns, and so do the connections of an address.
  *
- * Connections without another request under way stand in a line before all that pipeline; while there are some,
- * fetches that only wait for data are answered with what there is (leat_fetch_give_way()). Private to broker/; what
- * front ends call is in broker/front.h.
- */
+ * Connections without another request under way wait in a line of their own, which comes before the line of
+ * connections that pipeline. While this first line is not empty, fetches that only wait for data are answered with
+ * what they have (leat_fetch_give_way()). Private to broker/; functions that front ends call are in broker/front.h. */
 #ifndef LEAT_BROKER_NET_STOCK_H
 #define LEAT_BROKER_NET_STOCK_H
 
@@ -28,19 +28,23 @@ struct leat_sharer;
 enum {
     LEAT_CORE_OWN_BYTES =
         512 *
-        1024, /* of connections, beyond the stocks of a core: these have a place in the budget */
+        /* Structs that connections own, beyond the stocks of a core: they have a part of the budget */
+        1024,
     LEAT_PEER_OWN_BYTES =
-        4096, /* of one: while there is half of that, and of its only request always ... */
+        /* Of one connection: if it pipelines, while half of LEAT_CORE_OWN_BYTES is left; for its only request always */
+    4096,
     LEAT_PEER_OWN_BYTES_MOST =
-        16 * 1024, /* ... and while there is that. Beyond it the segments give them up */
+        /* Of one connection, for its only request, while LEAT_CORE_OWN_BYTES are not used up; beyond, segments give
+         * up memory */
+    16 * 1024,
     LEAT_STOCK_WAIT_US = 10 * 1000 * 1000, /* so long a connection's only request waits: closed */
 };
 
-/* Structs of requests, whose layout is data/'s: how large they are, for who reckons with a core's memory. */
+/* Sizes of structs of requests, for the budget of a core; data/ has their layout. */
 enum {
     LEAT_APPEND_REQUEST_BYTES = 296,
     LEAT_APPEND_PART_BYTES = 104,
-    LEAT_FETCH_STRUCT_BYTES = 768, /* struct leat_fetch, to where its last member has no use */
+    LEAT_FETCH_STRUCT_BYTES = 768, /* struct leat_fetch without the unused end of its last member */
     LEAT_FETCH_ITEM_BYTES = 248,
     LEAT_FETCH_READ_BYTES = 4488,
 };
@@ -52,16 +56,17 @@ struct leat_stock {
     uint32_t index; /* of its core's */
     struct leat_core *core;
     struct leat_line lines
-        [2]; /* struct leat_stock_peer: of a connection's only request; of those that pipeline */
-    struct leat_list wanted; /* among its core's, while somebody waits in its lines */
+        /* Struct leat_stock_peer: connections with this request only; connections that pipeline */
+        [2];
+    struct leat_list wanted; /* in its core's list, while a connection waits in its lines */
 };
-/* Of a connection: it waits for structs, or may have some that it keeps beyond the stocks. */
+/* Of a connection, which waits for structs, or may have some of its own beyond the stocks. */
 struct leat_stock_peer {
     struct leat_list link;
-    struct leat_stock *stock; /* that it waits for */
-    uint32_t count;           /* so many of that stock */
+    struct leat_stock *stock; /* that the connection waits for */
+    uint32_t count;           /* so many structs of this stock */
     bool only;                /* in the first line */
-    bool called;              /* it was its turn: it may take some before all who stand in line */
+    bool called; /* its turn has come: it may take structs before all connections in line */
     uint64_t since_us;
     size_t own_bytes;
 };
@@ -69,40 +74,41 @@ struct leat_stock_peer {
 leat_err leat_stock_init(struct leat_stock *stock, struct leat_core *core, size_t element_bytes,
                          uint32_t count) LEAT_NODISCARD;
 void leat_stock_fini(struct leat_stock *stock);
-/** NULL when none is left. Contents are what they were. sharer: whose share it is of; NULL: nobody's. */
+/** NULL when none is left. The struct is not cleared. sharer: of whose share the struct is; NULL: of none. */
 void *leat_stock_take(struct leat_stock *stock, struct leat_sharer *sharer);
-/** May it have so many now? Else it waits. */
+/** May the peer have so many structs now? Otherwise the peer waits. */
 bool leat_stock_admits(const struct leat_stock *stock, const struct leat_peer *peer, bool only,
                        uint32_t count);
-/** Before as many as were admitted are taken, at once: may add them. false: there is no memory. */
+/** Called at once before as many structs as were admitted are taken: may add structs. false: there is no memory. */
 bool leat_stock_widen(struct leat_stock *stock, struct leat_peer *peer, bool only, uint32_t count);
-/** They are not taken. */
+/** The admitted structs are not taken. */
 void leat_stock_narrow(struct leat_stock *stock, struct leat_peer *peer);
 
-/** Account for a connection's own, of whatever kind. false: it has no more. */
+/** Account for a connection's own struct, of any kind. false: the connection may have no more. */
 bool leat_own_take(struct leat_peer *peer, bool only, size_t bytes);
-/** peer: NULL: gone. */
+/** peer: NULL: the peer is gone. */
 void leat_own_give(struct leat_core *core, struct leat_peer *peer, size_t bytes);
 
-/** Look again: there may be something of its own. Does nothing unless it waits. */
+/** Look again: the peer may get a struct of its own. Does nothing unless the peer waits. */
 void leat_stock_again(struct leat_peer *peer);
-/** It goes. */
+/** The peer goes. */
 void leat_stock_leave(struct leat_peer *peer);
-/** At the end of a turn of the core: call as many as there are structs for. true: somebody was. */
+/** At the end of a turn of the core: call as many connections as there are structs for. true: some were called. */
 bool leat_stocks_call(struct leat_core *core);
-/** Does anybody wait for some who has nothing under way? Of all stocks but those of appends. */
+/** Does a connection without a request under way wait for structs? Of all stocks but those of appends. */
 bool leat_stocks_are_wanted(const struct leat_core *core);
-/* How many structs those want who have nothing under way, of the same stocks. */
+/* How many structs the connections without a request under way want, of the same stocks. */
 struct leat_wanted {
-    uint32_t of_all; /* who holds them is all the same */
+    uint32_t of_all; /* wanted from any holder */
     uint32_t
-        of_own; /* their address has its half: of what the address holds; how many is with it */
+        /* Wanted from holders of the same address, which has its half; the address keeps the number */
+        of_own;
     uint32_t at;
 };
 void leat_stocks_wanted(struct leat_core *core, struct leat_wanted *out_wanted);
-/** So many may come from what an address holds: are they wanted? */
+/** An address holds so many structs, and may give them back: are they wanted? */
 bool leat_wanted_of(struct leat_wanted *wanted, struct leat_sharer *sharer, uint32_t count);
-/** Once a second: whose only request has waited too long. */
+/** Once a second: close connections whose only request has waited too long. */
 void leat_stocks_tick(struct leat_core *core);
 
 /** pools.c: the stock number i of a core, with the size of its structs and how many it has. NULL: there are no more. */

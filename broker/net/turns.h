@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is at work that is scarce, and whose cost is known only when it is done: who has had less comes first.
+/* Whose turn it is at scarce work, whose cost is known only when it is done: the member that has had less comes
+ * first.
  *
  * Deficit round robin, charged afterwards (Shreedhar and Varghese, Efficient Fair Queuing Using Deficit Round-Robin,
- * ToN 4(3), 1996): whoever has used much is passed over until all others that wait had as much. Who has waited for
- * nothing for long has a credit of one costly piece of work, and no more: so whoever asks for little does not wait for
- * those who ask for much, however many these are. Private to broker/. Thread: owner's. */
+ * ToN 4(3), 1996): a member that has used much is passed over until all other members that wait have had as much. A
+ * member that has not waited for long has a credit of one costly piece of work, and no more: so a member that asks
+ * for little does not wait for members that ask for much, however many these are. Private to broker/. Thread:
+ * owner's. */
 #ifndef LEAT_BROKER_NET_TURNS_H
 #define LEAT_BROKER_NET_TURNS_H
 
@@ -19,18 +21,20 @@ enum {
     LEAT_TURNS_CREDIT = 16 * 1024 * 1024,
 };
 
-/* One that waits now and then. Zero, with an empty link: it has used nothing. */
+/* A member that waits now and then. Zero, with an empty link: it has used nothing. */
 struct leat_turn {
     struct leat_list link;
     uint64_t used; /* on the clock of its leat_turns */
 };
 struct leat_turns {
-    uint64_t now;                               /* what those that always wait have used */
-    struct leat_list rounds[LEAT_TURNS_ROUNDS]; /* who waits, by the round that `used` is in */
-    uint32_t count;                             /* that wait */
+    uint64_t now; /* work that a member which always waits has used */
+    /* Members that wait, by the round of their `used` */
+    struct leat_list rounds[LEAT_TURNS_ROUNDS];
+    uint32_t count; /* members that wait */
 };
 
-/* Turns of addresses, and of each its connections: whoever has many connections waits for itself. */
+/* Turns of addresses, and of each address's connections: a client with many connections waits for its own
+ * connections. */
 struct leat_address_turns {
     struct leat_turn turn; /* among addresses */
     struct leat_turns members;
@@ -47,9 +51,9 @@ struct leat_turn *leat_turns_next(struct leat_turns *turns);
 /** It has used so much, whether its turn was waited for or not. */
 void leat_turns_charge(struct leat_turns *turns, struct leat_turn *turn, uint64_t cost);
 
-/** Those of an address, made when they are asked for first; leat_mem_free() frees them. NULL: no memory. */
+/** The turns of an address's connections, made at the first call; leat_mem_free() frees them. NULL: no memory. */
 struct leat_address_turns *leat_address_turns_of(struct leat_address_turns **slot);
-/** As those of one level. own: the member's address. */
+/** As the functions for one level. own: the member's address. */
 void leat_address_turns_wait(struct leat_turns *addresses, struct leat_address_turns *own,
                              struct leat_turn *member);
 void leat_address_turns_leave(struct leat_turns *addresses, struct leat_address_turns *own,

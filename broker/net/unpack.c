@@ -78,9 +78,10 @@ static bool call(struct leat_peer *peer)
     return peer->paused == 0;
 }
 
-/* SUBTLE: one that is half done and can't come keeps nobody waiting. (1) A connection has a large batch half checked.
- * (2) It takes none of its answers, so it is not read from. (3) Until it is closed for that no other batch would be
- * checked on this core. So its check ends there, and begins anew when it is read from again. */
+/* SUBTLE: a batch that is half checked and whose connection is not read from makes no other batch wait. Else (1) a
+ * connection has a large batch half checked; (2) the connection takes no answers, so it is not read from; (3) until
+ * it is closed for that, no other batch would be checked on this core. So the check ends there, and begins anew when
+ * the connection is read from again. */
 static void unpack_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -92,7 +93,7 @@ static void unpack_deliver(void *actor, struct leat_mail *mail)
     if (peer != NULL) {
         line_leave(peer);
         peer->unpack.due = true;
-        (void)call(peer); /* if it can't come, it asks when it does */
+        (void)call(peer); /* a connection that is not read from asks later */
     }
     if (unpack->addresses.count > 0) mail_myself(core);
 }
@@ -125,10 +126,10 @@ static void wait_in_line(struct leat_peer *peer)
     mail_myself(peer->core);
 }
 
-/* SUBTLE: who has had nothing yet may want much. (1) 64 connections come, each with a batch that takes 50 ms. (2) One
- * comes with a small one. (3) Nobody has had anything, so it would be the 65th. So a batch that is larger than others
- * are makes way for those of whom that is not known, and begins anew when they have been looked at: once, or it would
- * never be done. */
+/* SUBTLE: a connection that has used nothing yet may want much. (1) 64 connections come, each with a batch that takes
+ * 50 ms. (2) One more connection comes with a small batch. (3) No connection has used anything, so the small batch
+ * would be the 65th. So a batch of more than UNPACK_TRY_BYTES makes way for connections whose batches are not known
+ * yet, and begins anew after these. It makes way once, or its check would never end. */
 static bool makes_way(struct leat_peer *peer)
 {
     struct leat_unpack *unpack = &peer->core->unpack;

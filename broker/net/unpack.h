@@ -24,23 +24,23 @@ struct leat_unpack {
 /* Of a connection. */
 struct leat_unpack_peer {
     struct leat_turn turn;
-    bool due;   /* it was called */
-    bool tried; /* its batch is large: once it made way for others */
+    bool due;   /* the connection was called */
+    bool tried; /* its batch is large, and has made way once */
 };
 
 leat_err leat_unpack_init(struct leat_core *core) LEAT_NODISCARD;
 void leat_unpack_fini(struct leat_core *core);
 void leat_unpack_turn_end(struct leat_core *core);
 /** Check the records of a connection's compressed batch, which leat_batch_check() has checked: leat_unpacker_check().
- * LEAT_E_AGAIN: others come first, or it is half done; the connection is read from again when it is its turn, and asks
- * again with the same batch. Thread: the connection's core. */
+ * LEAT_E_AGAIN: other batches come first, or the check is half done; the connection is read from again when its turn
+ * comes, and asks again with the same batch. Thread: the connection's core. */
 leat_err leat_unpack(struct leat_peer *peer, struct leat_batch *batch,
                      struct leat_error *error) LEAT_NODISCARD;
-/** Does it wait for that? */
+/** Does the peer wait for its turn to check? */
 bool leat_unpack_waits(const struct leat_peer *peer);
-/** It asks no more for the batch that it waits for. */
+/** The peer asks no more for the batch that it waits for. */
 void leat_unpack_leave(struct leat_peer *peer);
-/** It goes from this core. */
+/** The peer goes from this core. */
 void leat_unpack_forget(struct leat_peer *peer);
 
 #endif
