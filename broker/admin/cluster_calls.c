@@ -16,11 +16,11 @@ enum {
     PART_WHY_BYTES = 160,
 };
 
-/* What one other node says of itself. */
+/* The report of another node about itself. */
 struct cluster_part {
     struct leat_ask ask;
     struct cluster_call *cluster;
-    uint8_t *report; /* as it came; NULL: it did not */
+    uint8_t *report; /* as it came; NULL: no report came */
     uint32_t report_bytes;
     char why[PART_WHY_BYTES];
 };
@@ -279,8 +279,8 @@ static void node_on_done(struct leat_coordinate *request)
     leat_call_answer(&change->call, &writer);
 }
 
-/* Whether a node is the last that is not drained is looked up in the tables of this node: first it hears of
- * all that was answered before it was asked, on whichever node. */
+/* This node's tables say whether a node is the last node that is not drained. So this node first hears of all changes
+ * that were answered before this request, on whichever node. */
 static void node_on_barrier(struct leat_coordinate *request)
 {
     struct node_call *change = request->owner;

@@ -11,10 +11,11 @@
 /* Named limits. */
 enum {
     LEAT_BROKER_STREAM_LOGS_MAX = 32768,     /* M x Q: metadata has to fit one control body */
-    LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines of streams that are not made */
-    /* Logs made through one core on request, and streams made by naming them ("asked"): so many at once, then so many
-     * a second; of one address half, which is the largest stream there may be. A change of a stream counts as one log,
-     * and one for so many that it has, since all are looked at. */
+    LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines about streams that are not made */
+    /* Logs that one core makes on request, and streams that it makes because a request names them ("asked"): a burst
+     * at once, then so many a second. An address gets half of the burst, which is the largest possible stream. A
+     * change of a stream counts as one log, and as one more for each LEAT_CHANGES_LOGS logs of the stream, since each
+     * core looks at all of them. */
     LEAT_CREATES_BURST = 2 * LEAT_BROKER_STREAM_LOGS_MAX,
     LEAT_CREATES_PER_SECOND = 4000,
     LEAT_CHANGES_LOGS = 16,
@@ -28,7 +29,8 @@ struct leat_core_admin {
     struct leat_placer *placer;
     struct leat_list stream_awaits;
     struct leat_rate creates, creates_asked;
-    uint64_t refusal_told_us; /* that a stream is not made for who names it: to the node log */
+    /* When the node log last got a line about a named stream that is not made */
+    uint64_t refusal_told_us;
 
     int64_t producer_next;
     uint32_t producer_left;

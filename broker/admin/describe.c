@@ -29,7 +29,7 @@ struct describe_log {
     struct leat_msg_log_info row;
     char why[WHY_BYTES];
 };
-/* The question to one other owner. */
+/* The question to another owner. */
 struct describe_part {
     struct leat_ask ask;
     struct describe_call *describe;
@@ -37,7 +37,7 @@ struct describe_part {
 };
 struct describe_call {
     struct leat_call call;
-    struct leat_call_kept kept;    /* as others are asked, too */
+    struct leat_call_kept kept;    /* kept, as other nodes are asked, too */
     struct leat_stream_desc *desc; /* a reference */
     uint32_t count, at;            /* at: of the logs, on the core whose turn it is */
     struct describe_log *logs;
@@ -61,7 +61,7 @@ static bool is_own(const struct describe_call *describe, uint32_t log)
     return leat_core_owns(describe->call.core, describe->desc, log / describe->desc->settings.logs);
 }
 
-/* This node, and those that it knows. */
+/* This node, and the owners that it knows. */
 static uint32_t owners_known(const struct describe_call *describe)
 {
     uint32_t known = 1;
@@ -162,7 +162,7 @@ static void part_on_done(struct leat_ask *ask, leat_err rc, const struct leat_fr
     if (--describe->parts_out == 0) describe_answer(describe);
 }
 
-/* One question to each other node that owns something of it. */
+/* One question to each other node that owns a streamlet of the stream. */
 static void describe_ask_others(struct describe_call *describe)
 {
     struct leat_core *core = describe->call.core;

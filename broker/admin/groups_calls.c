@@ -338,7 +338,7 @@ void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame)
     group_begin(group);
 }
 
-/* The home is another node's: that one answers. */
+/* Another node owns the home, and answers. */
 static void group_forward(struct group_call *group, uint64_t owner)
 {
     uint8_t *control = group->control;
@@ -425,8 +425,8 @@ static void group_on_done(struct leat_groups_request *request)
 
 /* ---- the peer has gone ----
  *
- * A join is held until its group has settled, up to a whole session: as long it would hold one of the
- * home's places, and its member would get a share that nobody reads. */
+ * A join is held until its group has settled, up to a whole session. Without a cancel the join of a peer that has
+ * gone would hold one of the home's places for so long, and its member would get a share that no client reads. */
 
 static void group_deliver_cancelled(void *actor, struct leat_mail *mail)
 {

@@ -156,8 +156,8 @@ static bool member_is_told(const struct leat_member *member, bool up)
            (up ? member->info.state == LEAT_NODE_UP : member->info.state == LEAT_NODE_DOWN);
 }
 
-/* Those that are up; behind them those that are down, without an address: what they own waits for
- * them, and a client can say for whom. */
+/* The other nodes that are up, then the nodes that are down, without an address: the streamlets of a node that is
+ * down wait for it, and a client can say for which node. */
 static void metadata_write_others(struct leat_core *core, struct leat_msg_writer *writer, bool up)
 {
     for (uint32_t i = 0; i < core->members.count; i++) {

@@ -75,19 +75,19 @@ static void places_deliver(void *actor, struct leat_mail *mail)
     leat_core_mail_next(core, mail, places_deliver, places->core->index, places_deliver_back);
 }
 
-/* ---- those of other nodes ---- */
+/* ---- places of other nodes ---- */
 
 /* Lives until its answer has come, which may be after `places` has gone. */
 struct places_part {
     struct leat_ask ask;
     struct leat_list link;
-    struct places *places; /* NULL: nobody is interested any more */
+    struct places *places; /* NULL: the caller has ended */
     uint64_t owner;
     uint8_t control[16];
 };
 
-/* [[number of those that are whole, numbers of nodes...]...], nothing of logs that are not its own or of which no
- * segment has begun. */
+/* [[number of whole copies, numbers of nodes...]...]; empty for logs of other owners, and for logs whose first
+ * segment has not begun. */
 static void part_read(const struct places_part *part, const struct leat_frame *answer)
 {
     const struct places *places = part->places;
@@ -156,7 +156,7 @@ static bool is_asked(const struct places *places, uint64_t owner)
 static void ask_others(struct places *places)
 {
     const struct leat_stream_desc *desc = places->desc;
-    uint64_t silent = 0; /* the last one that can't be asked: it may own the next streamlet too */
+    uint64_t silent = 0; /* the last node that can't be asked: it may own the next streamlet too */
     for (uint32_t s = 0; s < desc->streamlet_count; s++) {
         uint64_t owner = desc->streamlets[s].owner;
         if (owner == silent || leat_core_owns(places->core, desc, s)) continue;
@@ -216,7 +216,7 @@ static void waits_look(struct leat_placer *placer)
     }
 }
 
-/* Of those that did not say now, what they said before is kept. */
+/* A log whose owner did not answer now keeps the places of its last answer. */
 static void remember(struct leat_known_places *known, struct places *places, uint32_t count)
 {
     for (uint32_t i = 0; i < count && i < known->count; i++)

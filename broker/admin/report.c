@@ -146,10 +146,12 @@ static void report_deliver_store(void *actor, struct leat_mail *mail)
     env->post->send(env->post->ctx, report->core->index, mail);
 }
 
-/* SUBTLE: where one node refuses this incarnation as dead all come to that, and none of them takes it back.
- *  1. A node fences an incarnation once the tables there have it as crashed, or know a later one of its name.
- *  2. This node's own tables come to that entry, and it stops; a start gives it another incarnation.
- *  3. Where they do not come to it nothing else ends this: the node is up, and its appends that need copies wait. */
+/* SUBTLE: where a node refuses this incarnation as dead, all nodes will refuse it, and none of them takes that back.
+ *  1. A node fences an incarnation once the node's tables have it as crashed, or know a later incarnation of the same
+ *     name.
+ *  2. This node's own tables reach the same entry, and the node stops; a start gives it another incarnation.
+ *  3. Where this node's tables do not reach the entry, nothing else ends this: the node is up, and its appends that
+ *     need copies wait. */
 static void says_gone_tell(struct leat_report *report)
 {
     const struct leat_members *members = &report->core->members;
@@ -188,7 +190,7 @@ static void report_deliver_back(void *actor, struct leat_mail *mail)
     report->sums.known = true;
     report->sums.pool_limit = usage.memory_limit;
     report->sums.pool_used = usage.memory_used;
-    uint64_t most = core->node->copies_bytes; /* they share it */
+    uint64_t most = core->node->copies_bytes; /* the cores share it */
     report->sums.replicas_limit = usage.arenas_limit < most ? usage.arenas_limit : most;
     report->sums.replicas_used = usage.arenas_used;
     report->sums.replicas_unflushed = usage.arenas_dirty;

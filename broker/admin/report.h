@@ -50,8 +50,9 @@ uint64_t leat_report_logs_troubled(const struct leat_core *core);
 /** with_peers: also how each other node is reached. */
 void leat_report_write(struct leat_msg_writer *writer, const struct leat_report *report,
                        bool with_peers);
-/** What another node reported, or (NULL) why it did not; of nodes_left that are still to be written, it first. In place
- * of one that takes more than its share of the answer stands why, so that it does not hide the others. */
+/** Write the report of another node, or (NULL) why it did not report; nodes_left counts the reports that are still to
+ * be written, with this one. A report that takes more than its share of the answer is replaced with this reason, so
+ * that it does not hide the other reports. */
 void leat_report_write_other(struct leat_msg_writer *writer, const uint8_t *report, uint32_t bytes,
                              const char *why, uint32_t nodes_left);
 

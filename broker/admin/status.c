@@ -14,9 +14,9 @@
 
 enum { PRODUCER_IDS_US_MAX = 2 * 1000 * 1000 };
 
-/* SUBTLE: whoever knows a producer's id can fence that producer by the next epoch. So an id can't be guessed from
- * another one: its upper 31 bits are chance. Its lower ones are those of the number that the coordinator has given out
- * once, so no id comes twice before there were 2^32 of them, and then by chance only. */
+/* SUBTLE: a client that knows a producer's id can fence this producer by the next epoch. So a client must not be able
+ * to guess an id from another id: the upper 31 bits are random. The lower 32 bits are from the number that the
+ * coordinator gives out once, so no id comes twice before 2^32 ids were given out, and then by chance only. */
 static int64_t producer_id_make(struct leat_core *core, int64_t number)
 {
     const struct leat_random *random = core->env->random;

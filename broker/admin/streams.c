@@ -159,9 +159,9 @@ leat_err leat_stream_rate_allowed(struct leat_core *core, struct leat_sharer *as
                           LEAT_CREATES_ASKED_PER_SECOND);
 }
 
-/* SUBTLE: logs count, and those of a stream that is only changed, since each core looks at all of them. (1) A request
- * of 200 KB names the stream of 32,768 logs 4,096 times, each time with another retention. (2) Each is committed, and
- * takes every core 16 ms. (3) The request is answered after a minute, and the next one waits. */
+/* SUBTLE: the logs of a stream that is only changed count, too, since each core looks at all of them. (1) A request
+ * of 200 KB names the stream of 32,768 logs 4,096 times, each time with another retention. (2) Each change is
+ * committed, and takes every core 16 ms. (3) The request is answered after a minute, and the next request waits. */
 leat_err leat_stream_work_allowed(struct leat_core *core, struct leat_sharer *asks,
                                   const struct leat_stream_desc *desc,
                                   const struct leat_stream_settings *settings,

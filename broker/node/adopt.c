@@ -25,9 +25,9 @@ bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stre
     return node->options.cluster.node_address != NULL && row != NULL && !row->record.opened;
 }
 
-/* Closed, and its file has lost it, or never got it: other nodes have it, and the log has it mended. Of those
- * that the file never got the ones in front come as older ones do: an operator may give them up, and which of
- * them belong to the log is said by the one behind. */
+/* The segment is closed, and its file has lost it, or never got it: other nodes have it, and the log has it repaired.
+ * Of the segments that the file never got, those before all segments that are here come as older segments do: an
+ * operator may give them up, and the next segment's start entry says which of them belong to the log. */
 static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_desc *desc,
                          const struct leat_log_decision *decision, size_t at, bool in_front)
 {
@@ -68,11 +68,12 @@ static leat_err here_gather(const struct leat_node *node, const struct leat_stre
     return LEAT_OK;
 }
 
-/* SUBTLE: what is not here may be on other nodes, which drop what the log does not know.
- *  1. The row of segment 4 is damaged on the owner's disk. Its log has 0 to 3 and 5 to 7.
- *  2. Others ask what is to become of their copies of 4. The log has no such segment: they are one too many.
- *  3. They are dropped, and with them what every node but the owner had.
- * So such a log is not whole (leat_log_tail.backfill_follows), until they have come. */
+/* SUBTLE: segments that are not here may be on other nodes, which drop segments that the log does not know.
+ *  1. The row of segment 4 is damaged on the owner's disk. Its log has segments 0 to 3 and 5 to 7.
+ *  2. Other nodes ask whether their replicas of segment 4 are needed. The log has no such segment, so the replicas
+ *     are surplus.
+ *  3. The replicas are dropped: no node has segment 4 any more.
+ * So such a log is not whole until its missing segments have come (leat_log_tail.backfill_follows). */
 static void holes_tell(struct leat_segment *const *segs, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
@@ -169,14 +170,14 @@ static leat_err log_make(struct leat_node *node, struct leat_core *core, struct 
         leat_adopt_damage_tell(core, partition);
         return LEAT_OK;
     }
-    partition->segs = here->segs; /* it has them now */
+    partition->segs = here->segs; /* the partition has them now */
     partition->seg_count = here->count;
     here->segs = NULL;
     waits_tell(node, partition, decision->why);
     return LEAT_OK;
 }
 
-/* Nothing of it is here or was ever told: it may as well be made later. */
+/* Nothing of the log is here, and no node was ever told of a segment of it: the log may as well be made later. */
 static bool is_fresh(const struct leat_stream *stream, const struct leat_log_decision *decision,
                      const struct here *here)
 {
@@ -185,9 +186,10 @@ static bool is_fresh(const struct leat_stream *stream, const struct leat_log_dec
            !decision->tail.jumped && leat_begun_find(stream->begun, decision->log) == NULL;
 }
 
-/* SUBTLE: a start does not fail for what has nothing in it. (1) More logs are made than there is memory for,
- * by whatever way. (2) While the nodes run, the logs wait. (3) Were a start to end there, so would each other one,
- * on all nodes, and nobody could delete the streams. So they wait, as they did; those with data were made before. */
+/* SUBTLE: a start does not fail for a log without records. (1) More logs are made than there is memory for, by
+ * whatever way. (2) While the nodes run, the logs without memory wait. (3) If a start failed there, so would every
+ * other start, on all nodes, and no operator could delete the streams. So such logs wait, as they did before; the
+ * logs with records were made before them. */
 static leat_err fresh_make(struct leat_node *node, struct leat_core *core,
                            struct leat_stream *stream, const struct leat_log_decision *decision,
                            struct here *here)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "boots": which start of this data directory is the last that came up, and which is under way.
+/* "boots": which start of this data directory came up last, and which start is under way.
  *
- * The coordinators remember the mark of a node's last start, and refuse a directory that has been up
- * and does not know it: an older state of itself (coordinator/metadata/apply_node.c). A start that was cut
- * short before it was heard of begins again under the mark that it had: it may have come up there. */
+ * The coordinators remember the mark of a node's last start, and refuse a directory that has been up and does not
+ * know this mark: the directory is in an older state (coordinator/metadata/apply_node.c). A start that ended before
+ * this node heard that it had come up begins again under the same mark: the coordinators may have committed the mark.
+ */
 #include <string.h>
 
 #include "base/assert.h"
@@ -13,10 +14,10 @@
 #include "broker/net/core.h"
 #include "broker/node/bringup.h"
 
-/* Within the first sector: it is the old one or the new one, never mixed. */
+/* Within the first sector: a read finds the old contents or the new contents, never a mix. */
 struct boots {
     char magic[8];
-    uint32_t version, crc; /* crc: of all of it, this field zero */
+    uint32_t version, crc; /* crc: of the whole struct, this field zero */
     uint64_t before;       /* came up; 0: none has */
     uint64_t now;          /* under way; 0: none */
 };

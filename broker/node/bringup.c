@@ -44,8 +44,8 @@ static void up_deliver_logs_made(void *actor, struct leat_mail *mail);
 static void up_deliver_found_done(void *actor, struct leat_mail *mail);
 static void up_fail(struct leat_node *node, leat_err rc, const struct leat_error *error);
 
-/* The node listens before it announces itself, so that other nodes hear an address that it really has. No client
- * is let in until the node is up. */
+/* The node listens before it announces itself, so that the announced address is one that the node really has. No
+ * client is let in until the node is up. */
 static leat_err up_open_door(struct leat_core *core, struct leat_error *error)
 {
     struct leat_door *door = core->node->options.door;

@@ -18,13 +18,15 @@ leat_err leat_found_marks(struct leat_node *node, struct leat_error *error) LEAT
 /** The decisions are here: of which logs streams are known. Without memory node->fates stays NULL, and the cut fails.
  * Core 0. */
 void leat_found_fates(struct leat_node *node);
-/** What becomes of each, by the decisions. Thread: store, so it looks at nothing of core 0's; blocks. */
+/** Cut, keep or drop each segment that was found, by the decisions. Thread: store, so the function reads nothing of
+ * core 0; blocks. */
 leat_err leat_found_cut(struct leat_node *node) LEAT_NODISCARD;
-/** adopt.c: it is known where the log ends, and the segment that ends it may be elsewhere: then it is taken
- * over like one that has just come to this node. */
+/** adopt.c: the log's end is known, and its last segment may be on another node: then the segment is taken over as
+ * for a log that has just come to this node. */
 bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
                             struct leat_log_ref ref);
-/** What is damaged of it goes to the node log. Nothing is, and its front is not known: this is to be called again. */
+/** Damaged segments of the log go to the node log. If none is damaged and the log's beginning is not known yet, call
+ * this again later. */
 void leat_adopt_damage_tell(struct leat_core *core, struct leat_partition *partition);
 /** Make this core's logs from decisions and what was found. */
 leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,

@@ -134,7 +134,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->net->limit(core->net->ctx, LEAT_NET_NODES,
                      leat_node_links_bytes(node->options.memory_bytes, node->options.cores));
     core->link_peer.core = core;
-    core->link_peer.requests = 1; /* never given back: it is no connection that could end */
+    core->link_peer.requests = 1; /* never given back: link_peer is no connection, and never ends */
     leat_list_init(&core->link_peer.answers);
     leat_list_init(&core->link_peer.group_calls);
     leat_list_init(&core->link_peer.limited);
@@ -172,13 +172,13 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     bool tables = data_tables_init(core->data);
     core->scratch = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_CORE_SCRATCH_BYTES, 1);
     leat_err rc = leat_unpack_init(core);
-    core->link_peer.address = UINT32_MAX; /* other nodes share what they have here */
+    core->link_peer.address = UINT32_MAX; /* other nodes share one account here */
     if (rc == LEAT_OK && !leat_sharer_join(core, &core->link_peer)) rc = LEAT_E_NO_MEMORY;
     if (!tables || core->scratch == NULL) return LEAT_E_NO_MEMORY;
 
     if (rc == LEAT_OK) rc = stocks_init(core);
     if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
-    /* A log arms at most four timers, a fetch one, connections' own too, sets one per home. */
+    /* A log arms at most four timers, a fetch one; connections have timers of their own, and so has each home. */
     if (rc == LEAT_OK)
         rc = leat_timers_init(&core->timers, env->clock,
                               4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX +

@@ -20,11 +20,12 @@ static bool same_log(const struct leat_found *a, const struct leat_found *b)
     return leat_log_ref_equal(a->seg->log, b->seg->log);
 }
 
-/* SUBTLE: another row of the same segment of the same log.
- *  1. The power goes before segment 4 is flushed. Here that is the first one that is missing, so it is fetched
- *     as an older one, into a row of its own.
- *  2. The next start finds both. A log has each of its segments once.
- * So where the row of one was damaged, another was fetched, and the first is readable again. */
+/* SUBTLE: a second row of the same segment of the same log.
+ *  1. The power goes before segment 4 is flushed. Segment 4 is the first missing segment here, so it is fetched as an
+ *     older segment, into a row of its own.
+ *  2. The next start finds both rows. A log has each of its segments once.
+ * A second row also comes about where the first row was damaged, the segment was fetched again, and the first row is
+ * readable again. */
 static const struct leat_found *duplicate_of(const struct leat_node *node,
                                              const struct leat_found *found)
 {
@@ -69,11 +70,12 @@ static bool went_on(const struct leat_found *found, size_t count, size_t at)
     return false;
 }
 
-/* The open replica that the coordinator is told of: the lowest one after which the log did not go on. This is not
- * where the log ends. leat_tail_decide() says that, and needs the log's record: only open replicas of its stamp count.
- * A start looks before it has the record, so it asks what the rule says without one (leat_tail_went_on()), and
- * leat_decide_tail() asks the rest of the one that is found. If an earlier epoch left an open replica of a lower
- * segment, that one is told of, and is not of the stamp: the log waits, and recovery decides by all replicas. */
+/* The open replica that the coordinator is told of: the lowest open replica after which the log did not go on. This
+ * is not where the log ends. leat_tail_decide() says that, and needs the log's record: only open replicas of its
+ * stamp count. A start has no record yet, so it asks the rule without a record (leat_tail_went_on()), and
+ * leat_decide_tail() asks the rest of the rule for the replica that is found here. If an earlier epoch left an open
+ * replica of a lower segment, the coordinator is told of this replica, which is not of the stamp: the log waits, and
+ * recovery decides by all replicas. */
 static const struct leat_found *mark_of_log(const struct leat_node *node,
                                             const struct leat_found *found, size_t count)
 {
@@ -268,7 +270,7 @@ static bool is_better(const struct leat_found *duplicate, const struct leat_foun
     return leat_segment_is_damaged(duplicate->seg) != damaged ? damaged : duplicate < found;
 }
 
-/* Of two rows of one segment the one that a log which waits does not have. */
+/* Of two rows of one segment: the row that a waiting log does not take. */
 static bool is_second(const struct leat_node *node, const struct leat_found *found)
 {
     const struct leat_found *duplicate = duplicate_of(node, found);

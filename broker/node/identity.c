@@ -65,8 +65,8 @@ static leat_err identity_make(struct leat_node *node, struct leat_file *file, ui
     return rc != LEAT_OK ? rc : identity_write(node, file, block, cluster_id, error);
 }
 
-/* First the identity, then the store: a start that is cut short between the two finds a store that
- * is of no cluster yet, which is as good as a new one. */
+/* First the identity, then the store: a start that is cut short between the two finds a store of no cluster, which is
+ * as good as a new store. */
 leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id[16],
                                 struct leat_error *error)
 {

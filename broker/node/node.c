@@ -114,7 +114,7 @@ static void node_complain_store(void *arg, const char *line)
     leat_complaint_keep(arg, line);
 }
 
-/* ---- memory that an earlier process of this node left to those who wrote into it ---- */
+/* ---- memory of an earlier process of this node, which other nodes may still write into ---- */
 
 struct leat_inherited {
     struct leat_mail mail;
@@ -304,8 +304,8 @@ static void node_on_flushed(void *actor, struct leat_segment *seg)
 static void node_on_damaged(void *actor, struct leat_segment *seg)
 {
     const struct leat_core *core = actor;
-    if (!is_at_home(core, seg))
-        leat_segment_damage_found(seg); /* the log or the backup that gets it has it mended */
+    if (!is_at_home(core, seg)) /* The log or the backup that gets the segment has it repaired */
+        leat_segment_damage_found(seg);
     else if (seg->role == LEAT_SEGMENT_REPLICA)
         leat_backup_on_damaged(core->data->replicate->backup, seg);
     else

@@ -12,7 +12,7 @@ leat_err leat_node_file_write(struct leat_node *node, const char *name, struct l
 {
     enum {
         SECTOR_BYTES = 512
-    }; /* within the first: it is the old one or the new one, never mixed */
+    }; /* within the first sector: a read finds the old contents or the new contents, never a mix */
     const struct leat_disk *disk = node->options.store_env->disk;
     LEAT_ASSERT_CMP(bytes, <=, SECTOR_BYTES);
     memset(block, 0, LEAT_NODE_FILE_BYTES);

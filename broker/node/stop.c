@@ -66,7 +66,7 @@ static void logs_stopped(struct leat_core *core)
     core->stopped = true;
     leat_timer_stop(&core->timers, &core->tick);
     leat_peer_close_all(core);
-    /* Cores stop one after the other; core 0, which talks to the outside, first. */
+    /* Cores stop one after the other; core 0, which has the connections to other nodes, first. */
     leat_core_mail_next(core, &core->node->stop_mail, stop_deliver_core, LEAT_ACTOR_STORE,
                         stop_deliver_flush);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams come and go: one mail per event, carried over all cores twice.
+/* Streams come and go: one mail per event visits all cores twice.
  *
- * First round: each core makes (or gives up) its logs. Second round: the stream may be told of to
- * clients, and those who wait for it are woken. Why twice: a client learns a stream from one core
- * and uses it at another at once; what it has learnt must be true everywhere by then. The rounds go
- * through the cores in one order, so events keep theirs: on each core one goes on, in pieces, before the next (news.h).
- */
+ * First round: each core makes (or gives up) its logs. Second round: clients may learn of the stream, and requests
+ * that wait for the stream are woken. Why twice: a client learns a stream from one core and uses it at another core
+ * at once, so by then the stream must exist on every core. The rounds visit the cores in one order, so events keep
+ * their order: each core finishes an event, in pieces, before the next event (news.h). */
 #include <string.h>
 
 #include "base/assert.h"
@@ -46,10 +45,11 @@ static void walk_tell_awaits(struct walk *walk, struct leat_core *core);
 static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *left);
 static bool walk_delete(struct walk *walk, struct leat_core *core, int32_t *left);
 
-/* SUBTLE: of a stream that was deleted while this node was away nobody may ever tell it: its tables never had
- * it, or had it before they were told of. (1) The newest stream is deleted. (2) This node starts with its
- * segments, and with tables that end behind the deletion. (3) As the highest id that it was told of is an earlier
- * one, the deleted one's might be that of a coordinator who forgot, and what is here of it would be kept. */
+/* SUBTLE: this node may never be told of a stream that was deleted while the node was away: its tables never had the
+ * stream, or had it before the coordinator reported them. (1) The newest stream is deleted. (2) This node starts with
+ * the stream's segments, and with tables that end after the deletion. (3) The highest stream id that this node was told
+ * of is lower than the deleted stream's. After a loss of the coordinator's state it would be lower, too, so the segments
+ * would be kept. So the coordinator also gives the highest id that was ever used. */
 struct given {
     struct leat_mail mail;
     struct leat_news news;
@@ -81,7 +81,8 @@ void leat_node_on_streams_given(void *owner, uint32_t highest)
     struct leat_node *node = owner;
     const struct leat_post *post = node->options.coordinator_env->post;
     highest_raise(node, highest);
-    /* Core 0 hears it behind all streams that were told; without memory it takes what it does not know for new. */
+    /* Core 0 hears of the highest id after all streams that were told. Without memory, core 0 takes unknown streams
+     * for new ones. */
     struct given *given = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *given);
     if (given == NULL) return;
     given->highest = highest;
@@ -193,12 +194,12 @@ static void log_give_up(const struct leat_core *core, const struct leat_stream *
     if (!stays) leat_partition_give_up(partition);
 }
 
-/* What is not here yet. What can't be made now is made by a later tick. Returns what that cost.
+/* Make a log that is not here yet. A log that can't be made now is made by a later tick. Returns the cost.
  *
- * SUBTLE: none is made while the core stops. (1) A core has counted its logs, and waits for one. (2) A stream
- * is made, and its log here. (3) The stream is deleted, and its log is counted off for one that it was never
- * counted for: the core has stopped, says the count. (4) The log of (1) stops, and none is left to count off.
- * The next start makes them. */
+ * SUBTLE: no log is made while the core stops. Else (1) a core has counted its logs, and waits for the last of them;
+ * (2) a stream is made, with a log here; (3) the stream is deleted, and its log is subtracted from a count that never
+ * had it: the count says that the core has stopped; (4) the log of (1) stops, and the count is zero already. The next
+ * start makes the new logs. */
 static int32_t log_make(struct leat_core *core, struct leat_stream *stream, struct leat_log_ref ref,
                         bool told)
 {
