@@ -66,8 +66,8 @@ static void commit_start(struct leat_log *log, struct log_open *open)
     log_request(log, &commit->req, LEAT_STORE_COMMIT, open->seg, on_committed);
 }
 
-/* Another one behind the commit in flight: the store begins it as soon as that has ended, with all that
- * was sealed by then, and not an answer and a question later. */
+/* A second COMMIT while the first is in flight: the store begins the second as soon as the first has ended, with all
+ * batches that were sealed by then, and need not wait for an answer and a request. */
 static void commit_next(struct leat_log *log)
 {
     const struct log_commit *last = &log->commits[log->commit_first];

@@ -190,8 +190,8 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
     default:
         return refuse_producer(verdict, log, batch, expected, error);
     }
-    /* Behind the duplicates: one that was appended before the stream took less is there, and whoever is
-     * told otherwise appends it again in pieces. */
+    /* After the check for duplicates: a batch that was appended before the stream's limit became smaller is in the
+     * log. A producer whose repeated batch is refused would append it again in pieces. */
     rc = refuse_batch(log, batch, error);
     if (rc != LEAT_OK) return rc;
     if (!log_head_fits(log, batch->byte_count)) return want_room(log, batch, error);

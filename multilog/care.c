@@ -44,8 +44,8 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
     bool drop = slot_is_trimmed(log, slot);
     if (slot->changing || slot->dropping) return true;
     if (drop && slot->file_reads) return true;
-    /* One after the other: a crash between two of them must leave no hole in front of what is
-     * retained, because a cold log knows its first segment only by what is there. */
+    /* Drops go one after the other: a crash between two drops must leave no hole before the retained segments,
+     * because a cold log knows its first segment only by the segments that are there. */
     if (drop && log->drops && log->ending != LOG_DELETING) return true;
     if (drop && (slot->seg == log->head.seg || slot->seg == log->old.seg) &&
         (log->commit_count || log->closing || log->parking == LOG_PARKING ||
@@ -328,8 +328,9 @@ void log_step_end(struct leat_log *log)
                                                : stop_goes_on(log);
     if (!over) return;
     void (*on_end)(void *arg, struct leat_log *ended) = log->on_end;
-    /* SUBTLE: its copies are released next, which takes turns. A trim entry that was due in one of them was committed,
-     * and the log was destroyed with that under way. */
+    /* SUBTLE: the log rests from here on, because its copies are released next, which takes turns. Before, a trim
+     * entry was due in one of these turns and was committed, and the log was destroyed while the commit was under
+     * way. */
     log->resting |= log->ending == LOG_RELEASING;
     log->on_end = NULL;
     on_end(log->on_end_arg, log);

@@ -74,7 +74,7 @@ static void offsets_check(const struct leat_log *log)
     LEAT_ASSERT(!log->trim_written || log_trim_is_pending(log));
 }
 
-/* Who waits for an offset that is acked was answered in the step that acked the offset. */
+/* The step that acks an offset answers the appends that wait for the offset. */
 static void waiting_check(const struct leat_log *log)
 {
     if (leat_list_empty(&log->waiting)) return;
@@ -105,7 +105,7 @@ void leat_log_check(const struct leat_log *log, bool queued)
     LEAT_ASSERT_CMP(log->dirty, ==, queued);
     LEAT_ASSERT(!log->on_end || log->ending != LOG_LIVES);
     if (log->ending == LOG_DELETING || (log->resting && log->ending == LOG_RELEASING))
-        return; /* its segments go one by one */
+        return; /* the segments go one by one */
     LEAT_ASSERT(!log->old.seg || log->head.seg);
     table_check(log);
     open_check(log, &log->head);

@@ -152,7 +152,7 @@ void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out)
     for (uint32_t i = 0; log->passed_look && i < log->slot_count; i++) {
         const struct leat_segment *seg = log_slot_at(log, i)->seg;
         uint32_t bytes = passed_bytes(seg);
-        look |= bytes > 0; /* of one that is open it is told once that has closed */
+        look |= bytes > 0; /* an open segment is reported once it has closed */
         if (!log_slot_at(log, i)->closed || bytes == 0) continue;
         out->bytes += bytes;
         out->segments++;
@@ -174,10 +174,10 @@ static void on_given_up(struct leat_store_req *req)
     log_skip_enter(log, req->rc == LEAT_OK ? LOG_SKIP_GOES : LOG_SKIP_FAILED);
     slot->given_up |= req->rc == LEAT_OK && req->given_up;
     if (slot->given_up && slot->mend == LOG_MEND_LOST_SOUGHT)
-        log_slot_mend_enter(slot, LOG_MEND_LOST); /* its bytes are not waited for any more */
+        log_slot_mend_enter(slot, LOG_MEND_LOST); /* no read waits for the bytes any more */
     slot->front_given_up |= req->rc == LEAT_OK && req->front_given_up;
     if (req->rc != LEAT_OK) {
-        /* Nobody has noted that it was seen. */
+        /* The store has not recorded that an operator has seen the bytes. */
         passed_bytes_set(slot->seg, passed_bytes(slot->seg) + log->passed_seen);
         log->passed_look |= log->passed_seen > 0;
     }
@@ -185,7 +185,7 @@ static void on_given_up(struct leat_store_req *req)
     log_mark_dirty(log);
 }
 
-/* As a read of its file does: the segment is not dropped meanwhile. */
+/* Like a read of the segment's file: the segment is not dropped meanwhile. */
 static void give_up(struct leat_log *log, struct log_slot *slot)
 {
     slot->file_reads++;
@@ -238,7 +238,7 @@ bool log_damage_give_up(struct leat_log *log)
         struct log_slot *slot = slot_of(log, &damage);
         if (!slot || slot->changing || slot->dropping || slot->mend_held) continue;
         if (!(slot->named & (damage.missing ? LOG_NAMED_FRONT : LOG_NAMED_RECORDS))) continue;
-        /* Of a log that takes no appends for that only the last one was named. */
+        /* For a log that takes no appends because of damage only its last segment was named. */
         bool last = slot == log_slot_at(log, log->slot_count - 1) && !damage.missing;
         if (log->state == LEAT_LOG_DAMAGED && !last) continue;
         log->give_up.given_up = !damage.missing;

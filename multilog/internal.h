@@ -37,26 +37,27 @@ enum log_joint {
 /* Where the bytes of a closed segment are looked for, once its file is damaged (README.md, "States"). */
 enum log_mend {
     LOG_MEND_NONE,    /* nobody is asked for its bytes: it is whole, or cannot be asked for yet */
-    LOG_MEND_SOUGHT,  /* this node's memory and other nodes are asked for its bytes */
+    LOG_MEND_SOUGHT,  /* this node's memory and other nodes are asked for the segment's bytes */
     LOG_MEND_REFUSED, /* another node's bytes came, and this node's disk refused them: tried again */
-    LOG_MEND_LOST,    /* nobody has its bytes */
-    LOG_MEND_LOST_SOUGHT, /* nobody had them, and all are asked again: it stays lost until they come */
+    LOG_MEND_LOST,    /* no node has the segment's bytes */
+    /* No node had the bytes, and all nodes are asked again: the segment stays lost until the bytes come */
+    LOG_MEND_LOST_SOUGHT,
 };
 
 /* Does the coordinator know of this owner's first segment? Nothing is acked before. */
 enum log_opened {
     LOG_UNOPENED,
     LOG_OPENING,        /* asked */
-    LOG_OPENING_PAUSED, /* asked in vain: again at the next care */
+    LOG_OPENING_PAUSED, /* the coordinator could not commit: again at the next care */
     LOG_OPENED,         /* committed */
 };
 
-/* Whether the log is brought to an end, and why; on_end is called once that is done. */
+/* Whether the log is brought to an end, and why; on_end is called at this end. */
 enum log_ending {
     LOG_LIVES,
-    LOG_STOPPING,  /* its segments stay; it may go on after all */
-    LOG_RELEASING, /* its segments go to another owner */
-    LOG_DELETING,  /* its segments are dropped */
+    LOG_STOPPING,  /* the segments stay; the log may go on after all */
+    LOG_RELEASING, /* the segments go to another owner */
+    LOG_DELETING,  /* the segments are dropped */
 };
 
 /* Whether the head has a buffer. */
@@ -84,24 +85,24 @@ enum log_backfill {
     LOG_BACKFILL_AGAIN,   /* the same, and all are asked again */
 };
 
-/* Whether an operator gives up what is missing or damaged; on_skipped is called once that is done. */
+/* Whether an operator gives up missing or damaged records; on_skipped is called once all are given up. */
 enum log_skip {
     LOG_SKIP_NONE,
-    LOG_SKIP_FRONT,  /* what is missing in front goes first */
+    LOG_SKIP_FRONT,  /* segments that are missing before the first one go first */
     LOG_SKIP_GOES,   /* the next place is looked for */
-    LOG_SKIP_ASKED,  /* GIVE_UP of one is in flight */
-    LOG_SKIP_FAILED, /* the store has refused it: the rest is left as it is */
+    LOG_SKIP_ASKED,  /* GIVE_UP of a segment is in flight */
+    LOG_SKIP_FAILED, /* the store has refused GIVE_UP: the rest is left as it is */
 };
 
-/* What of a segment an operator gives up: what leat_log_damage_find() and leat_log_passed_over() named when the loss
- * was accepted. */
+/* The parts of a segment that an operator gives up: the parts that leat_log_damage_find() and leat_log_passed_over()
+ * named when the loss was accepted. */
 enum {
-    LOG_NAMED_RECORDS = 1, /* its records, which are damaged */
-    LOG_NAMED_FRONT = 2,   /* those that are missing before it */
+    LOG_NAMED_RECORDS = 1, /* its damaged records */
+    LOG_NAMED_FRONT = 2,   /* the records that are missing before it */
     LOG_NAMED_PASSED = 4,  /* bytes that a start passed over */
 };
 
-/* One started segment of the log, by id ascending in log->slots. */
+/* A started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
     uint32_t file_reads; /* in flight: its slot in the file must stay */
@@ -112,14 +113,15 @@ struct log_slot {
     bool dropping;
     enum log_mend mend; /* log_slot_mend_enter() */
     bool
-        mend_held; /* its bytes are looked for in memory, or written: leat_log_mend_begin() to _end() */
-    bool given_up;               /* what can't be read of it; see leat_segment */
-    bool front_given_up;         /* what is missing in front of it */
+        /* The bytes are looked for in memory, or written: leat_log_mend_begin() to _end() */
+        mend_held;
+    bool given_up;               /* its unreadable records; see leat_segment */
+    bool front_given_up;         /* the records that are missing before it */
     unsigned named;              /* LOG_NAMED_ bits */
     uint64_t mend_not_before_us; /* no other node had the bytes: nodes are asked again after that */
-    bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
-    /* The node log has it: that its bytes are damaged; that those before it are missing. Whoever reads there
-     * tries again, some of them for ever. */
+    bool mail_due; /* readers hold its bytes; `unpinned` comes when the last reader is done */
+    /* The node log has a line that the segment's bytes are damaged; that segments before it are missing. A reader
+     * there tries again, perhaps for ever, and adds no second line. */
     bool damage_told, hole_told;
 };
 
@@ -137,7 +139,7 @@ static inline bool log_slot_is_lost(const struct log_slot *slot)
 /* A prefix that ends with a trailer. */
 struct log_seal {
     uint32_t bytes;
-    uint64_t offset; /* the next one's */
+    uint64_t offset; /* offset of the next record */
 };
 
 /* A started segment that this owner writes. */
@@ -149,20 +151,20 @@ struct log_open {
     uint32_t safe_bytes;                 /* sealed and as safe as the log's durability asks */
     uint32_t acked_bytes;                /* safe, and told */
     uint64_t sealed_offset, safe_offset; /* next offset at those prefixes */
-    /* What seg->sealed_bytes has said and is not safe yet, oldest first: a COMMIT is answered with
-     * one of them. */
+    /* Values of seg->sealed_bytes that are not safe yet, oldest first: a COMMIT is answered with one of them. */
     struct log_seal seals[LOG_SEALS_MAX];
     unsigned seal_count;
     uint64_t record_count;
     int64_t max_timestamp_ms;
     uint32_t
-        run_closed_bytes; /* so long it was when a trailer said that all before that is acked */
+        /* Bytes of the head when a trailer last said that everything before it is acked */
+        run_closed_bytes;
     uint32_t close_acked_bytes; /* SUBTLE in roll.c: the close trailer's own field */
 };
 
 struct log_hint {
     uint64_t segment, offset;
-    uint32_t position; /* of an entry: the batch of `offset`, or what lies before it */
+    uint32_t position; /* of an entry: the batch of `offset`, or an entry before this batch */
 };
 
 struct leat_log {
@@ -178,9 +180,10 @@ struct leat_log {
 
     /* Segments: slots[slot_begin .. slot_begin + slot_count). */
     struct log_slot *slots;
-    bool hole_told; /* log_slot.hole_told of what is missing at the end */
+    bool hole_told; /* log_slot.hole_told for records that are missing at the end */
     uint32_t slot_begin, slot_count, slot_capacity;
-    /* Retained. Below the first slot's: what lies between is missing (log_front_is_missing()). */
+    /* Retained. If the first segment's id is below the first slot's, the segments between are missing
+     * (log_front_is_missing()). */
     uint64_t first_segment, first_offset; /* the offset may lie in a later segment */
     uint64_t trim_segment, trim_offset;   /* trim entry written, not yet acked; == first: none */
     bool trim_written;
@@ -189,7 +192,8 @@ struct leat_log {
     struct leat_list trims; /* struct leat_log_trim, in the order of asking */
     bool begin_written;     /* the head's start entry names begin_offset, not yet acked */
     uint64_t begin_offset, begin_segment;
-    uint64_t begin_told; /* what the last acked start entry names: a restart finds no less */
+    /* The offset in the last acked start entry: a restart finds no lower offset */
+    uint64_t begin_told;
     uint64_t closed_bytes, memory_bytes;
     bool evictions_wanted;
     unsigned drops; /* in flight */
@@ -219,19 +223,19 @@ struct leat_log {
     bool reserving, closing;  /* requests in flight */
     enum log_parking parking; /* log_parking_enter() */
     bool helper_busy[LOG_HELPERS];
-    uint32_t roll_capacity; /* what the pace of rolling asks for */
+    uint32_t roll_capacity; /* the capacity that the pace of rolling asks for */
     bool rolling_fast;
     uint64_t rolled_us;
     enum log_opened opened; /* log_opened_enter() */
     leat_err reserve_rc;
-    /* No segment is reserved before that: the heap has no room for what a stored segment takes. spent: nor for a
-     * segment whose start frees others. */
+    /* No segment is reserved before this time: the heap has no room for the descriptor and row of a stored segment.
+     * spent: nor for a segment whose start frees other segments. */
     uint64_t memory_not_before_us;
     bool memory_spent;
     uint64_t reserve_not_before_us;
 
     bool roll_wanted; /* the head's data has all expired: only a closed segment can be trimmed */
-    bool copy_wanted; /* the parked head lacks a copy, and is to be resumed for it */
+    bool copy_wanted; /* the parked head lacks a copy, and is to be resumed so that it gets one */
     /* The head's memory is to be given back: it rolls when a successor can be had. */
     bool leave_wanted;
     uint64_t leave_not_before_us;
@@ -240,22 +244,24 @@ struct leat_log {
     bool room_wanted;
     uint32_t room_bytes; /* largest entry payload that was refused */
     bool producers_wanted;
-    uint64_t producers_not_before_us; /* the memory budget had no room for more of them */
+    uint64_t producers_not_before_us; /* the memory budget had no room for more producers */
 
     struct leat_producers producers;
     enum log_restored restored; /* log_restored_enter() */
-    bool warming;               /* a read for that is in flight */
-    bool front_accepted; /* made after an accepted loss: what does not come in front is lost, too */
-    uint32_t front_bytes; /* LOG_FRONT_UNKNOWN: so many of the last segment are read; 0: a block */
-    bool jumped;          /* what is missing behind the last segment was given up */
-    enum log_skip skip;   /* log_skip_enter() */
+    bool warming;               /* a read for this is in flight */
+    /* Made after an accepted loss: older segments that do not come are lost, too */
+    bool front_accepted;
+    /* LOG_FRONT_UNKNOWN: so many bytes of the last segment are read; 0: a block */
+    uint32_t front_bytes;
+    bool jumped;        /* an operator gave up the records after the last segment */
+    enum log_skip skip; /* log_skip_enter() */
     void (*on_skipped)(void *arg, struct leat_log *log);
     void *on_skipped_arg;
     struct leat_store_req give_up; /* a range that is skipped, in its segment's row */
-    uint32_t passed_seen; /* bytes that an operator has seen, on their way to be recorded so */
+    uint32_t passed_seen; /* bytes that an operator has seen, while this is being recorded */
     struct leat_disk_read warm;
     struct leat_list warm_link; /* waits for bytes of options.restore_budget */
-    size_t warm_bytes;          /* taken of it */
+    size_t warm_bytes;          /* taken of options.restore_budget */
 
     /* Reading. */
     struct leat_list stalled_reads; /* wait until a segment has stopped changing */
@@ -264,14 +270,15 @@ struct leat_log {
     unsigned hint_next;
 
     bool dirty, in_step, clocks_read;
-    enum log_ending ending;     /* log_ending_enter() */
-    bool resting;               /* it does nothing any more: leat_log_rest(), or it was released */
+    enum log_ending ending; /* log_ending_enter() */
+    bool resting;           /* the log does nothing any more: leat_log_rest(), or it was released */
     enum log_backfill backfill; /* log_backfill_enter() */
-    bool older_node_down; /* what is missing may be on a node that was down at the last look */
-    bool holes;           /* of its leat_log_tail, until they have ended */
-    bool reads_expire;    /* those that wait for them are answered now */
-    bool passed_look; /* bytes behind the end of a segment may have been passed over, likewise */
-    bool damage_look; /* something may be damaged or missing: damage.c walks the table */
+    bool older_node_down; /* missing segments may be on a node that was down at the last look */
+    bool holes;           /* of leat_log_tail, until the holes have ended */
+    bool reads_expire;    /* reads that wait for older segments are answered now */
+    /* Bytes after the end of a segment may have been passed over: damage.c walks the table */
+    bool passed_look;
+    bool damage_look; /* a segment may be damaged or missing: damage.c walks the table */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;
 };
@@ -319,21 +326,22 @@ static inline bool log_old_close_is_sealed(const struct leat_log *log)
 {
     return log->old.writer.sealed_bytes == log->old.writer.used;
 }
-/* Segments that should be in front of the first one held are not there. */
+/* Segments before the first segment here are missing. */
 static inline bool log_front_is_missing(const struct leat_log *log)
 {
     return log->slot_count && log->first_segment < log_slot_at(log, 0)->seg->id.v;
 }
-/* SUBTLE: what was looked for in vain is called missing until it is here, also while it is looked for again.
+/* SUBTLE: segments that no node had are called missing until they are here, also during a second look.
  *  1. No node has segment 2. A reader is told so, and tries again, as clients do.
- *  2. For its read all nodes are asked once more, which takes seconds. Then it is refused, and tries again.
- *  3. If a look made the segment one that is on its way here, the log would be well for as long as somebody is
- *     refused. */
+ *  2. For the second read all nodes are asked once more, which takes seconds. Then the read is refused, and the
+ *     reader tries again.
+ *  3. If a look made the segment one that is on its way here, the log would report no trouble for as long as a reader
+ *     is refused. */
 static inline bool log_older_come(const struct leat_log *log)
 {
     return log->backfill == LOG_BACKFILL_FOLLOWS;
 }
-/* It waits, and holds nothing: where it begins is not known either. */
+/* The log waits, and has no segments: where it begins is not known either. */
 static inline bool log_front_is_elsewhere(const struct leat_log *log)
 {
     return log->state == LEAT_LOG_WAITING && log->slot_count == 0 && log->next_segment > 0;
@@ -345,7 +353,7 @@ static inline bool log_front_is_elsewhere(const struct leat_log *log)
 void log_mark_dirty(struct leat_log *log);
 /* No request of the log is in flight at the store, and no read at the disk. */
 bool log_is_quiet(const struct leat_log *log);
-/** The one way from one to another; README.md has the diagrams. */
+/** The only functions that change these states; README.md has the diagrams. */
 void log_opened_enter(struct leat_log *log, enum log_opened to);
 void log_restored_enter(struct leat_log *log, enum log_restored to);
 void log_parking_enter(struct leat_log *log, enum log_parking to);
@@ -377,18 +385,18 @@ bool log_slot_is_unpinned(struct log_slot *slot);
 /* head.c */
 uint32_t log_keep_free(const struct log_open *open);
 bool log_head_fits(const struct leat_log *log, uint32_t payload_bytes);
-/** Why it takes no appends now; LEAT_OK: it does. */
+/** Why the log takes no appends now; LEAT_OK: it does. */
 leat_err log_refusal(const struct leat_log *log, struct leat_error *error);
-/** LEAT_E_DISK_FULL, LEAT_E_NO_MEMORY: there is no place for a segment more, which is looked at again
- * after a while. spare: for one that is to free others. */
+/** LEAT_E_DISK_FULL, LEAT_E_NO_MEMORY: there is no place for a segment more; the log asks again after a while. spare:
+ * for a segment that is to free other segments. */
 leat_err log_place_refusal(const struct leat_log *log, bool spare);
-/** There is no memory for producers that are not known here, which is looked at again after a while. */
+/** There is no memory for producers that are not known here; the log asks again after a while. */
 bool log_producers_are_refused(const struct leat_log *log);
 
 /* seal.c */
-/** Whether what has gathered in the head may be found by a recovery. */
+/** Whether a recovery may find the batches that have gathered in the head. */
 bool log_may_seal(const struct leat_log *log);
-/** Nothing comes any more: let a trailer say that what came last is acked. */
+/** No batch comes any more: write a trailer that says that the last batches are acked. */
 void log_run_close(struct leat_log *log);
 void log_step_seal(struct leat_log *log);
 /** COMMIT requests that may be in flight at once. */
@@ -426,16 +434,16 @@ void log_step_warm(struct leat_log *log);
 void log_warm_leave(struct leat_log *log);
 
 /* mend.c */
-/** Its file has something else than it should. true: whoever reads it is to try again, since others are
- * asked, or will be. */
+/** The segment's file has other bytes than it should. true: a reader is to try again, since other nodes are asked for
+ * the bytes, or will be. */
 bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
 
 /* damage.c */
-/** What is to be given up from now on: what is known to be missing or damaged now. */
+/** Name the records that are to be given up from now on: all that are known to be missing or damaged now. */
 void log_damage_name(struct leat_log *log);
-/** Start to give up the next range of records that was named. false: there is none. */
+/** Start to give up the next named range of records. false: no range is left. */
 bool log_damage_give_up(struct leat_log *log);
-/** Records are missing before table row i, or were given up there. */
+/** Records are missing before table row i, or an operator gave them up. */
 bool log_gap_has_records(const struct leat_log *log, uint32_t i);
 /** The node log has what is missing before table row i, if anything is. */
 void log_gap_tell(const struct leat_log *log, uint32_t i);

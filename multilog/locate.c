@@ -60,9 +60,9 @@ static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
     op->post = log->env->post;
 }
 
-/* SUBTLE: its memory is taken when it is its turn. (1) Thousands of look-ups wait for a log whose front is not known.
- * (2) It becomes known, and all of them find their batch in one callback. (3) Were each given an unpacker at once, they
- * would take gigabytes. */
+/* SUBTLE: a look-up takes its memory when its turn comes. Else (1) thousands of look-ups wait for a log whose
+ * beginning is not known; (2) it becomes known, and all look-ups find their batch in one callback; (3) each gets an
+ * unpacker at once, together gigabytes. */
 static bool seek_begin(struct leat_locate_op *op)
 {
     const struct leat_batch *batch = &op->batch;

@@ -31,8 +31,9 @@ void leat_restore_budget_init(struct leat_restore_budget *restore_budget, uint64
 enum leat_log_state {
     LEAT_LOG_SERVING = 0,
     LEAT_LOG_WAITING =
-        1, /* its end is missing: reads of what is there, no appends (LEAT_E_LOG_INCOMPLETE) */
-    LEAT_LOG_DAMAGED = 2, /* stored bytes are damaged: what is valid is read, no appends */
+        /* Its end is missing: reads of the records that are there, no appends (LEAT_E_LOG_INCOMPLETE) */
+    1,
+    LEAT_LOG_DAMAGED = 2, /* stored bytes are damaged: reads of valid records, no appends */
     LEAT_LOG_STOPPED = 3, /* a flush failed (final), or the log is being given up: no appends */
 };
 
@@ -64,10 +65,10 @@ struct leat_log_events {
 struct leat_log_app {
     void *ctx;
     size_t (*snapshot_bytes)(void *ctx);             /* at most LEAT_START_BYTES_MAX / 2 */
-    void (*snapshot_write)(void *ctx, uint8_t *out); /* exactly that many */
+    void (*snapshot_write)(void *ctx, uint8_t *out); /* exactly as many bytes */
     void (*on_restore)(void *ctx, const uint8_t *bytes, size_t count);
     void (*on_replay)(void *ctx, const struct leat_batch *batch);
-    void (*on_read)(void *ctx); /* that was all of it. Not of a log that is new, or damaged */
+    void (*on_read)(void *ctx); /* all batches were replayed. Not called for a new or damaged log */
 };
 
 struct leat_log_options {
@@ -84,14 +85,14 @@ struct leat_log_options {
     struct leat_log_app app;                    /* ctx NULL: none */
     struct leat_restore_budget *restore_budget; /* borrowed; NULL: unlimited */
     struct leat_log_events events;
-    /** Is there no memory for so many bytes more, that one segment takes as long as it is stored, or that producers
-     * do? spare: it is to free others, or must come all the same. Thread: owner core. NULL: there always is. */
+    /** Is there no memory for `bytes` more, for the descriptor of a stored segment or for producers? spare: the
+     * memory is to free other memory, or is needed in any case. Thread: owner core. NULL: there always is memory. */
     bool (*memory_is_full)(void *owner, bool spare, uint64_t bytes);
     void *owner;
     const void *actor; /* its core, as LEAT_ASSERT_OWNER() takes it */
 };
 
-/* What the log begins with: the result of recovery, or nothing for a new one. */
+/* What the log begins with: the result of recovery, or nothing for a new log. */
 struct leat_log_tail {
     uint64_t next_segment;       /* id of the first segment to write */
     struct leat_extent previous; /* of next_segment - 1 */
@@ -122,13 +123,13 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
 void leat_log_destroy(struct leat_log **log);
 
 /* ---- append ---- */
-struct leat_append {          /* caller's; one batch that waits for its ack */
+struct leat_append {          /* caller's; a batch that waits for its ack */
     struct leat_list waiting; /* the log's */
     uint64_t first_offset;    /* out */
     uint64_t ack_position;    /* the log's */
     uint32_t address;         /* of the client, for its share of the log; 0: not known */
     bool duplicate;           /* out: was appended before */
-    int64_t append_time_ms;   /* out: of the records, where the log sets it; else -1 */
+    int64_t append_time_ms;   /* out: the records' time, if the log sets it; else -1 */
     /** Exactly once, from leat_log_turn_end() or a completion, never inside leat_log_append().
      * Order of positions. */
     void (*on_acked)(struct leat_append *append, leat_err rc);
@@ -300,58 +301,57 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail);
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg);
 struct leat_segment *leat_log_segment_pop(struct leat_log *log);
-/** One more closed segment, older than what it writes: it becomes the log's. Errors:
- * LEAT_E_NOT_OWNER: the log is on its way out; LEAT_E_EXISTS: it has it; LEAT_E_AGAIN: it does not
- * know yet where it begins; LEAT_E_NO_MEMORY. */
+/** Add a closed segment, older than the segments that the log writes. Errors: LEAT_E_NOT_OWNER: the log is on its way
+ * out; LEAT_E_EXISTS: the log has this segment; LEAT_E_AGAIN: the log does not know yet where it begins;
+ * LEAT_E_NO_MEMORY. */
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg) LEAT_NODISCARD;
-/** Below it nothing is needed any more. 0: all is, or that is not known yet. */
+/** The first segment that is retained: no segment below is needed any more. 0: all are, or the log does not know yet.
+ */
 uint64_t leat_log_first_retained(const struct leat_log *log);
 bool leat_log_front_known(const struct leat_log *log);
 /** As a read of nothing: LEAT_OK: where the log begins is known; LEAT_E_AGAIN: read->on_done follows. */
 leat_err leat_log_front_await(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
-/** The oldest segment that is here, or NULL. Its place in its file, and what it says of the one
- * before, may be read at any time; it may be trimmed meanwhile. */
+/** The oldest segment that is here, or NULL. Its place in its file, and its start entry, may be read at any time; it
+ * may be trimmed meanwhile. */
 const struct leat_segment *leat_log_first_held(const struct leat_log *log);
-/** All closed ones, ascending ids; out has room for leat_log_info.segment_count. Whoever makes the log anew from them
- * destroys it first. How many there are. */
+/** All closed segments, ascending ids; out has room for leat_log_info.segment_count. A caller that makes the log anew
+ * from them destroys it first. Returns how many. */
 size_t leat_log_closed(const struct leat_log *log, struct leat_segment **out);
-/** The same of any segment; NULL: it is not here. */
+/** Like leat_log_first_held() for a given segment; NULL: it is not here. */
 const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t segment);
-/* Where segments are missing: from `first` up to the one that is named. */
+/* A hole: segments are missing from `first` up to the segment `behind`. */
 struct leat_log_hole {
-    const struct leat_segment *behind; /* as of leat_log_first_held() */
+    const struct leat_segment *behind; /* as leat_log_first_held() returns it */
     uint64_t first;
 };
-/** The newest one between two segments of which the later has a lower id than `below`. Not where offsets are
- * known to have jumped. */
+/** The newest hole between two segments, if the later segment has a lower id than `below`. Not a known offset gap. */
 bool leat_log_hole_find(const struct leat_log *log, uint64_t below,
                         struct leat_log_hole *out_hole) LEAT_NODISCARD;
-/** The start entry of the segment behind it names none: nothing is missing in front of that, it was given up. */
+/** The start entry of the segment after the hole names no predecessor: an operator gave the missing segments up. */
 void leat_log_hole_jumped(struct leat_log *log, uint64_t behind);
-/** None is left. */
+/** No hole is left. */
 void leat_log_holes_end(struct leat_log *log);
-/** How many of a segment's first bytes hold all of its start entry, its table of producers with it; 0: they
- * name none that could be within segment_bytes. The first block says it, in most segments it has all of it.
+/** How many of a segment's first bytes hold its whole start entry, with its table of producers; 0: the bytes name no
+ * length within segment_bytes. The first block names the length, and in most segments it holds the whole entry.
  * Thread: any. */
 uint32_t leat_log_start_end(const uint8_t *bytes, uint32_t count, uint32_t segment_bytes);
-/** The fixed part of a segment's start entry, from its first bytes. false: damaged, or not all of the
- * entry, which its checksum covers, is among them. Thread: any. */
+/** The fixed part of a segment's start entry, from the segment's first bytes. false: the entry is damaged, or `count`
+ * bytes do not hold the whole entry, which its checksum covers. Thread: any. */
 bool leat_log_start_find(const uint8_t *bytes, uint32_t count,
                          struct leat_start *out_start) LEAT_NODISCARD;
-/** Whatever is not here now is nowhere: reads of it fail by name. It may still be added. node_down: one that may have
- * it is down: reads of what is missing in front fail even where the offsets behind it jumped. */
+/** A segment that is not here now is on no node: reads of it fail by name. It may still be added. node_down: a node
+ * that may have it is down: reads of missing first segments fail even before an offset gap. */
 void leat_log_older_done(struct leat_log *log, bool node_down);
-/** All that could have it were asked: where the log was made after an accepted loss, or the first segment that
- * is here begins where offsets `jumped`, what is missing in front went with that, and the log begins behind
- * it. Else nothing happens. */
+/** All nodes that could have the missing first segments were asked. If the log was made after an accepted loss, or
+ * the first segment here begins after an offset gap (`jumped`), these segments were given up with that loss, and the
+ * log begins after them. Otherwise nothing happens. */
 void leat_log_front_give_up(struct leat_log *log, bool jumped);
-/** What is missing in front is looked for once more: reads of it wait again, until that. What was looked for in vain
- * stays named (leat_log_trouble()). */
+/** The missing first segments are looked for once more: reads of them wait again until the look ends. Segments that
+ * were not found before stay named (leat_log_trouble()). */
 void leat_log_older_again(struct leat_log *log);
-/** Do reads wait? */
+/** Do reads wait for older segments? */
 bool leat_log_reads_wait(const struct leat_log *log);
-/** Those that wait for older segments have waited for long enough: LEAT_E_STARTING, with the next
- * turn. */
+/** Reads that wait for older segments have waited for long enough: LEAT_E_STARTING, with the next turn. */
 void leat_log_reads_expire(struct leat_log *log);
 
 /* From the store's events. */
@@ -362,14 +362,15 @@ void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg);
  * told: the node log says so already. true: its bytes are on no node that was asked. */
 bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told);
 /* ---- a damaged closed segment is written anew (LEAT_STORE_MEND), see on_damaged ---- */
-/** Its bytes are here: they may be written over it. It is not dropped, and the log does not end, before
- * leat_log_mend_end(). NULL: the log has no use for it any more. */
+/** The segment's bytes are here, to be written over the corrupt bytes. The segment is not dropped, and the log does
+ * not end, before leat_log_mend_end(). NULL: the log has no use for the segment any more. */
 struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
                                          struct leat_extent extent);
-/** What the store said. True: it is over. LEAT_OK: its file has them now, and reads go on;
- * LEAT_E_INVALID: it has no place of its own for them, as leat_log_mend_give_up(). False, at LEAT_E_NOT_FOUND:
- * this node's memory has them not, somebody else is asked. At anything else: the disk refuses what is there to be
- * written, so that nothing is lost, and it is to be tried again. Reads wait on. */
+/** rc: the store's answer. Returns true when the repair is over. LEAT_OK: the file has the right bytes now, and reads
+ * go on. LEAT_E_INVALID: the segment has no place of its own in a file, as leat_log_mend_give_up(). Returns false at
+ * LEAT_E_NOT_FOUND: this node's memory does not have the bytes, and another node is asked. Returns false at all other
+ * errors: the disk refuses bytes that are here, so no record is lost, and the write is tried again. Reads go on
+ * waiting. */
 bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment,
                        leat_err rc) LEAT_NODISCARD;
 /** No node has it: reads are told what is damaged, and others are asked again at a read after
@@ -414,20 +415,21 @@ bool leat_log_damage_find(const struct leat_log *log, uint64_t *at,
  * _DISK), or which records are damaged or missing (LEAT_E_DAMAGED). LEAT_OK and "": nothing. Cheap where nothing
  * ever was. Thread: owner core. */
 leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes) LEAT_NODISCARD;
-/* Bytes that a start has passed over: behind the end of a segment, where one copy can't tell a write that was torn, and
- * acked to nobody, from one that was acked and has rotted since. */
+/* Bytes that a start has passed over, after the end of a segment. One copy can't tell a torn write, which was never
+ * acked, from an acked write that was damaged later. */
 struct leat_log_passed {
-    uint64_t bytes;    /* at least so many; 0: nothing that an operator has not seen */
-    uint64_t segments; /* in so many of them */
+    uint64_t bytes;    /* at least so many; 0: none that an operator has not seen */
+    uint64_t segments; /* in so many segments */
     uint64_t segment,
-        next_offset; /* the last one, and where it ends: those offsets were given out again */
+        /* The last such segment, and where it ends: the offsets from there on were given out again */
+        next_offset;
 };
-/** Cheap where there is nothing. Thread: owner core. */
+/** Cheap where no bytes were passed over. Thread: owner core. */
 void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out);
-/** The last segment that it asked for had no place on the disk: once its head is full it refuses appends. Nothing tells
- * it when there is space again before it asks anew. Thread: owner core. */
+/** The last reservation of a segment found no place on the disk: once its head is full, the log refuses appends. The
+ * log learns of free space only when it asks again. Thread: owner core. */
 bool leat_log_lacks_space(const struct leat_log *log);
-/** Offsets where a group begins and ends (end: exclusive; UINT64_MAX for the one still growing).
+/** Offsets where a group of segments begins and ends (end: exclusive; UINT64_MAX for a group that still grows).
  * NOT_FOUND. For consumer groups. */
 leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,
                         uint64_t *out_end) LEAT_NODISCARD;

@@ -28,7 +28,7 @@ bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, b
     LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, seg->id.v);
     if (!slot || slot->seg != seg || !slot->closed || slot->dropping) return false;
-    slot->damage_told |= told; /* readers who find it again add nothing */
+    slot->damage_told |= told; /* readers that find the damage again add no line */
     (void)log_slot_is_mended(log, slot);
     return log_slot_is_lost(slot);
 }
@@ -55,10 +55,11 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
     return seg;
 }
 
-/* SUBTLE: who reads a segment that the disk refuses does not wait for the next attempt.
- *  1. A fetch is for two logs. Of one a segment is damaged here, and the disk is full.
- *  2. The read of it waits for 10 s, and the other log's records with it. The client's patience ends before that.
- *  3. It asks again for both, and so on: the other log, which is whole, is read by nobody. */
+/* SUBTLE: a read of a segment whose repair the disk refuses does not wait for the next attempt.
+ *  1. A fetch is for two logs. A segment of the first log is damaged here, and the disk is full.
+ *  2. The read of this segment waits for 10 s, and the second log's records with it. The client's patience ends
+ *     before that.
+ *  3. The client asks again for both logs, and so on: the second log, which is whole, can't be read. */
 bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
@@ -71,12 +72,12 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
         log_slot_mend_enter(slot, LOG_MEND_NONE);
         slot->damage_told = false;
         leat_segment_integrity_enter(slot->seg, LEAT_INTEGRITY_OK);
-        slot->seg->flushed = true;       /* it may have been found without it */
-        slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
+        slot->seg->flushed = true;       /* a start may have found the segment not flushed */
+        slot->joint = LOG_JOINT_UNKNOWN; /* not known while the bytes were damaged */
     }
     if (rc == LEAT_E_INVALID) leat_log_mend_give_up(log, segment);
     bool over = rc == LEAT_OK || rc == LEAT_E_INVALID;
-    /* The disk refused its bytes, so another node has them. */
+    /* The disk refused to write the bytes, so another node has them. */
     if (!over && rc != LEAT_E_NOT_FOUND && log_slot_is_sought(slot))
         log_slot_mend_enter(slot, LOG_MEND_REFUSED);
     log_mark_dirty(log);

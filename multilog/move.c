@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that change their owner: where they end, giving their segments up, and older segments that
- * come to the new owner one after the other while it serves already. */
+/* Logs that change their owner: where the log ends; how it gives its segments up; how older segments come, one after
+ * the other, to the new owner, which serves already. */
 #include <string.h>
 
 #include "base/bug.h"
@@ -20,18 +20,18 @@ static struct leat_extent safe_extent(const struct log_open *open)
     return (struct leat_extent){open->safe_bytes, trailer.crc};
 }
 
-/* SUBTLE: a log that a failed flush has stopped ends where it is safe, not where it was written to.
- *  1. X drains a log of two copies, X and B. The flush of the last batches fails at X, so nobody is
- *     told that they are acked; B has them, or a part of them.
- *  2. Ended behind them, the log is served by B, and they are read, and answered as duplicates. They
- *     are on B's disk alone; and where B has not got all of them, in X's memory alone.
- *  3. That disk is lost, or X's power. What X and others have on disk, all that was ever acked, is not
- *     the committed end, nor leads anything there: all older segments are called missing with it. */
+/* SUBTLE: a log that a failed flush has stopped ends where it is safe, not at the last written batch.
+ *  1. X drains a log of two copies, X and B. The flush of the last batches fails at X, so they are not acked; B has
+ *     these batches, or a part of them.
+ *  2. If the log ended after these batches, B would serve the log, and the batches would be read, and answered as
+ *     duplicates. They are on B's disk alone; batches that B has not got are in X's memory alone.
+ *  3. This disk is lost, or X's power. All batches that were ever acked are on the disks of X and other nodes, but
+ *     the committed end is not, and no segment there leads to it: all older segments count as missing with it. */
 static void safe_end(const struct leat_log *log, struct leat_log_tail *out_tail)
 {
     const struct log_open *open = &log->head;
     if (log->old.seg) {
-        open = &log->old; /* nothing behind it was acked: ack.c, rule R2 */
+        open = &log->old; /* nothing after it was acked: ack.c, rule R2 */
     } else if (open->safe_bytes < open->start_end) {
         *out_tail = (struct leat_log_tail){.next_segment = open->seg->id.v,
                                            .previous = log->previous,
@@ -111,13 +111,13 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
     if (log->ending == LOG_DELETING || log->ending == LOG_RELEASING ||
         seg->id.v >= log->next_segment)
         return LEAT_E_NOT_OWNER;
-    /* SUBTLE: not before it is known what is retained. (1) The log is made with its last segment
-     * alone, and so far that is the first; (2) an older one is added; (3) it lies in front of the
-     * first, as if it were trimmed, and is dropped. */
+    /* SUBTLE: no segment is added before the log knows what is retained. Else (1) the log is made with its last
+     * segment alone, which counts as the first so far; (2) an older segment is added; (3) the older segment lies
+     * before the first, as if it were trimmed, and is dropped. */
     if (log_front_is_unknown(log)) return LEAT_E_AGAIN;
     uint32_t at = log_slot_from(log, seg->id.v);
     if (at < log->slot_count && log_slot_at(log, at)->seg->id.v == seg->id.v) return LEAT_E_EXISTS;
-    /* One besides: a reservation under way has been promised its place. */
+    /* One slot more: a reservation under way has been promised its slot. */
     leat_err rc = log_slots_reserve(log, 2);
     if (rc != LEAT_OK) return rc;
     /* From here on nothing fails. Pointers into the table are never kept over a turn. */
@@ -135,7 +135,7 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
     log->closed_bytes += seg->extent.bytes;
     if (seg->buffer) log->memory_bytes += seg->capacity;
     if (leat_segment_is_damaged(seg)) (void)log_slot_is_mended(log, &slots[at]);
-    log_mark_dirty(log); /* reads that wait for it */
+    log_mark_dirty(log); /* reads may wait for this segment */
     return LEAT_OK;
 }
 

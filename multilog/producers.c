@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 enum { SLOTS_MIN = 8, ID_FREE = -1, SHED_BUCKETS = 256 };
-/* Sequences are 31-bit and wrap to 0. Half of that range is "behind", the other half "ahead". */
+/* Sequences are 31-bit and wrap to 0. Half of the range is "behind", the other half "ahead". */
 #define SEQUENCE_MASK UINT32_C(0x7fffffff)
 #define SEQUENCE_HALF (UINT32_C(1) << 30)
 
@@ -24,16 +24,16 @@ static int32_t sequence_add(int32_t sequence, uint32_t count)
 }
 
 /* SUBTLE: why a random number of this table, and the upper bits of the product (Dietzfelbinger and others, A Reliable
- * Randomized Algorithm for the Closest-Pair Problem, J. Algorithms 25, 1997). (1) Whoever appends chooses its producer
- * ids. (2) Thousands that have one place make each look-up go through all of them. (3) An append then costs its core
- * seven times as much, and a table that grows stops it for as long as a thousand appends. */
+ * Randomized Algorithm for the Closest-Pair Problem, J. Algorithms 25, 1997). (1) A client chooses its producer ids.
+ * (2) Thousands of ids with one slot make each look-up go through all of them. (3) An append then costs its core
+ * seven times as much, and a table that grows stops the core for as long as a thousand appends. */
 static uint32_t slot_of(const struct leat_producers *producers, int64_t id)
 {
     const uint32_t upper = (uint32_t)(((uint64_t)id * producers->number) >> 32);
     return upper >> __builtin_clz(producers->slot_mask);
 }
 
-/* The producer's slot, or the free one where it would go. */
+/* The producer's slot, or the free slot where the producer would go. */
 static struct leat_producer_state *slot_find(const struct leat_producers *producers, int64_t id)
 {
     uint32_t at = slot_of(producers, id);
@@ -82,8 +82,8 @@ static enum leat_producer_verdict check_unknown(const struct leat_producers *pro
                                                 int64_t *out_expected)
 {
     *out_expected = 0;
-    /* Its earlier batches may still be on their way (docs/stories.md 18 d); only a log that has forgotten
-     * somebody must take it in the middle. */
+    /* The producer's earlier batches may still be on their way (docs/stories.md 18 d). Only a log that has forgotten
+     * a producer must take a producer in the middle of its sequences. */
     if (batch->base_sequence != 0 && !producers->expired &&
         !(producers->lost && LEAT_BUG(BEGINS_IN_MIDDLE)))
         return producers->lost || LEAT_BUG(GAP_IS_UNKNOWN) ? LEAT_PRODUCER_UNKNOWN
@@ -227,7 +227,7 @@ leat_err leat_producers_prepare(struct leat_producers *producers)
     return slots_resize(producers, (producers->slot_mask + 1) * 2);
 }
 
-/* Free one slot; whoever was pushed past it moves back, so that probing never meets a hole. */
+/* Free one slot. Producers that were pushed past this slot move back, so that probing never meets a hole. */
 static void slot_remove(struct leat_producers *producers, uint32_t at)
 {
     uint32_t mask = producers->slot_mask;

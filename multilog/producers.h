@@ -26,13 +26,13 @@ struct leat_producers {
     uint32_t slot_mask;
     uint32_t count, count_max;
     bool expired; /* this log has dropped state at least once */
-    bool lost;    /* everything that it knew was given up: who is not known may be no newcomer */
+    bool lost;    /* all state was given up: an unknown producer may have appended before */
 };
 
 enum leat_producer_verdict {
-    LEAT_PRODUCER_NEW,       /* append it, then leat_producers_record() */
-    LEAT_PRODUCER_DUPLICATE, /* one of the remembered batches: out_offset is its first offset */
-    LEAT_PRODUCER_OLDER,     /* appended earlier; everything below out_offset holds it */
+    LEAT_PRODUCER_NEW,       /* append the batch, then leat_producers_record() */
+    LEAT_PRODUCER_DUPLICATE, /* a remembered batch: out_offset is its first offset */
+    LEAT_PRODUCER_OLDER,     /* appended earlier; the batch lies below out_offset */
     LEAT_PRODUCER_GAP,
     LEAT_PRODUCER_FENCED,
     LEAT_PRODUCER_UNKNOWN, /* not known here any more, and does not start at 0 */
@@ -76,21 +76,21 @@ leat_err leat_producers_prepare(struct leat_producers *producers) LEAT_NODISCARD
  * acked_offset. Returns how many. */
 uint32_t leat_producers_expire(struct leat_producers *producers, int64_t before_ms,
                                uint64_t acked_offset);
-/** While more than keep_count are remembered, forget the one that was last used longest ago, of
- * those that leat_producers_expire() would take. Walks the table a few times, and only once when
- * nobody can go. Returns how many. Thread: owner. Allocates: never. */
+/** While more than keep_count producers are remembered, forget the producer that was last used longest ago, if
+ * leat_producers_expire() would take it. Walks the table a few times, and only once when no producer can go. Returns
+ * how many. Thread: owner. Allocates: never. */
 uint32_t leat_producers_shed(struct leat_producers *producers, uint32_t req_count,
                              int64_t before_ms, uint64_t acked_offset);
-/** While the table is close to half full, forget producers of addresses that have close to what their newcomers are
- * refused for, of those that leat_producers_expire() would take. Returns how many. Thread: owner. Allocates: never. */
+/** While the table is close to half full, forget producers that leat_producers_expire() would take, of addresses that
+ * have almost as many producers as make the table refuse the address's new ones. Returns how many. Thread: owner.
+ * Allocates: never. */
 uint32_t leat_producers_shed_crowds(struct leat_producers *producers, int64_t before_ms,
                                     uint64_t acked_offset);
 
 /** Bytes that leat_producers_encode() writes. */
 size_t leat_producers_encoded_bytes(const struct leat_producers *producers);
 void leat_producers_encode(const struct leat_producers *producers, uint8_t *out);
-/** Replace everything by `count` encoded states. bytes: what lies there. LEAT_E_CORRUPT,
- * LEAT_E_NO_MEMORY. */
+/** Replace all state with `count` encoded states. bytes: the length of these. LEAT_E_CORRUPT, LEAT_E_NO_MEMORY. */
 leat_err leat_producers_decode(struct leat_producers *producers, const uint8_t *bytes,
                                size_t byte_count, uint32_t count, bool expired) LEAT_NODISCARD;
 /** Take in a batch that is in the log already (replay): grows where needed. LEAT_E_NO_MEMORY. */

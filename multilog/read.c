@@ -85,8 +85,8 @@ static uint32_t hint_find(const struct leat_log *log, uint64_t segment,
 
 static leat_err read_step(struct leat_log *log, struct leat_read *read);
 
-/* Its file was read, and is not as it should be: are others asked for it? Whoever finds that has a buffer
- * in hand, of which there are few, and does not wait. */
+/* The segment's file was read, and is not as it should be: are other nodes asked for the segment? The read does not
+ * wait here, because it has one of the few buffers. */
 static bool is_mended(struct leat_log *log, struct log_slot *slot)
 {
     return slot->closed && !slot->seg->buffer && log_slot_is_mended(log, slot);
@@ -95,7 +95,7 @@ static bool is_mended(struct leat_log *log, struct log_slot *slot)
 static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint32_t at)
 {
     struct log_slot *slot = log_slot_find(log, read->segment);
-    if (slot->closed && slot->given_up) { /* nothing more of it can be read */
+    if (slot->closed && slot->given_up) { /* no further record of the segment can be read */
         uint64_t next = slot->seg->id.v + 1;
         read->from.v = slot->seg->next_offset;
         read->position = (struct leat_position){log_group_of(next), next, 0};
@@ -113,7 +113,8 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
     return read_end(read, LEAT_E_DAMAGED);
 }
 
-/* What there is of it ends before the next one begins, and it is not known that an operator gave up what was there. */
+/* The records that are there end before the next segment begins, and the log does not know that an operator gave up
+ * the records between. */
 static bool ends_short(const struct leat_log *log, const struct log_slot *slot)
 {
     const struct log_slot *after = log_slot_find(log, slot->seg->id.v + 1);
@@ -422,9 +423,9 @@ static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct 
     return LEAT_OK;
 }
 
-/* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? Of what was
- * left in front of a jump no reader skips anything while it comes, or while a node that may have it is down. A
- * missing segment without records leaves no offset out: the read passes over it. */
+/* Segments are missing from `first_missing` up to the next segment: are they lost, given up, or on their way? While
+ * segments before an offset gap come, or while a node that may have them is down, no reader passes over them. A
+ * missing segment without records has no offsets: the read passes over it. */
 static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
     struct log_slot *after = slot_from(log, first_missing);
@@ -438,7 +439,7 @@ static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t
     if (!after) return read_nothing(log, read);
     struct leat_position place = {log_group_of(after->seg->id.v), after->seg->id.v, 0};
     if (read->by_position && place.group != read->position.group) {
-        /* The groups between have no records; whoever reads this one may not own the next. */
+        /* The groups between have no records; a reader of this group may not own the next. */
         read->next.v = after->seg->base_offset;
         read->next_position = place;
         return read_end(read, LEAT_OK);
@@ -448,15 +449,15 @@ static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t
     return read_step(log, read);
 }
 
-/* SUBTLE: only a log that knows its end may call an offset too high. A reader that was told so begins
- * elsewhere, and reads twice or never what stands there when the end comes back. */
+/* SUBTLE: only a log that knows its end may call an offset too high. A reader that was told "too high" begins
+ * elsewhere: when the end comes back, the reader reads the records there twice, or never. */
 static leat_err past_end(const struct leat_log *log)
 {
     bool waits = log->state == LEAT_LOG_WAITING && !LEAT_BUG(TOO_HIGH_WHILE_WAITING);
     return waits ? LEAT_E_LOG_INCOMPLETE : LEAT_E_OFFSET_OUT_OF_RANGE;
 }
 
-/* LEAT_OK and *out_slot NULL: nothing acked there yet. LEAT_E_DAMAGED: it is missing. */
+/* LEAT_OK and *out_slot NULL: nothing is acked at this offset yet. LEAT_E_DAMAGED: the segment is missing. */
 static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
                                struct log_slot **out_slot)
 {
@@ -476,8 +477,8 @@ int64_t log_newest_of(struct leat_log *log, const struct log_slot *slot)
     return open ? open->max_timestamp_ms : slot->seg->max_timestamp_ms;
 }
 
-/* The first segment from there on that may have the time. What is missing is passed over, but not what is on
- * its way here: a reader that was given an offset behind it would never see it. */
+/* The first segment from there on that may have the time. Missing segments are passed over, but not segments that are
+ * on their way here: a reader that was given a later offset would never see these. */
 static void resolve_time(struct leat_log *log, struct leat_read *read)
 {
     struct leat_position *place = &read->position;

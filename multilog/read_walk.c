@@ -114,15 +114,15 @@ enum log_walk_end log_walk(const struct leat_log *log, struct leat_read *read,
             }
             if (!whole && target->kind == LEAT_TARGET_TIME)
                 return read->iov_count ? LOG_WALK_DONE : LOG_WALK_MORE;
-            /* That a batch is older is believed only of what was written: a reader that begins at a time never sees
-             * what is passed over here. */
+            /* Only a batch with a right checksum is passed over as too old: a reader that begins at a time never sees
+             * the batches that are passed over here. */
             if (view->verify && target->kind == LEAT_TARGET_TIME && !batch_is_right(entry, payload))
                 return damage_ends(read);
             /* An offset was compared with where the log begins when the read began. */
             bool given_up = target->kind != LEAT_TARGET_OFFSET &&
                             entry->base_offset + entry->record_count <= log->first_offset;
             if (given_up && *at >= target->position) read->given_up = true;
-            /* That a place is no batch's beginning is said by a batch around it, if that is what was written. */
+            /* Only a batch with a right checksum around the position shows that no batch begins at the position. */
             if (view->verify && target->kind == LEAT_TARGET_POSITION && next > target->position &&
                 *at < target->position) {
                 if (!whole) return LOG_WALK_MORE;

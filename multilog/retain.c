@@ -30,18 +30,19 @@ static bool segment_has_expired(const struct leat_log *log, const struct leat_se
                                 int64_t now_ms, uint64_t bytes)
 {
     const struct leat_stream_settings *settings = &log->options.settings;
-    /* SUBTLE: a segment without records, too, goes by when it was written. Gone at once, it took with it what lies in
-     * front of it and has not come yet from the nodes that have it: all that is before a dropped one is given up. */
+    /* SUBTLE: a segment without records, too, expires by the time when it was written. If such a segment was dropped
+     * at once, all segments before it would be given up, though some may not have come yet from the nodes that have
+     * them. */
     if (time_is_over(log, seg->max_timestamp_ms, seg->written_ms, now_ms)) return true;
     if (settings->retention_ms > 0 && seg->base_offset == seg->next_offset && LEAT_BUG(EMPTY_GOES))
         return true;
-    /* So many of the newest bytes stay: else a log of one large segment would lose all its records. */
+    /* The newest retention_bytes stay: otherwise a log of one large segment would lose all its records. */
     return settings->retention_bytes > 0 &&
            bytes - (LEAT_BUG(SIZE_TAKES_LAST) ? 0 : seg->extent.bytes) >=
                (uint64_t)settings->retention_bytes;
 }
 
-/* Segments in front of it may come, and have records that nobody gave up. */
+/* Segments before this segment may still come, with records that no operator gave up. */
 static bool is_behind_a_hole(const struct leat_log *log, uint32_t at)
 {
     if (!log->holes || at == 0) return false;
@@ -50,9 +51,10 @@ static bool is_behind_a_hole(const struct leat_log *log, uint32_t at)
            slot->joint != LOG_JOINT_JUMPED && slot->seg->base_offset > log->first_offset;
 }
 
-/* SUBTLE: up to a hole, not over it. Its segments have whoever has them dropped, once they are trimmed:
- *  1. The row of segment 4 is damaged, nobody is up who has it; 0 to 3 expire, and 5 does not.
- *  2. Were the log to begin with 5, nobody would look for 4 again, though it has not expired. */
+/* SUBTLE: trim up to a hole, not over it. Nodes drop the replicas of trimmed segments.
+ *  1. The row of segment 4 is damaged, and no node with segment 4 is up. Segments 0 to 3 expire, and segment 5 does
+ *     not.
+ *  2. If the log began with segment 5, no node would look for segment 4 again, though segment 4 has not expired. */
 void log_trim_to(struct leat_log *log, uint32_t count)
 {
     const struct leat_segment *first = log_slot_at(log, count)->seg;
@@ -62,20 +64,21 @@ void log_trim_to(struct leat_log *log, uint32_t count)
     log->trim_offset = hole ? last->next_offset : first->base_offset;
 }
 
-/* Drops from the front whole closed segments. The last segment stays unless a head follows it: its
- * start entry is where the producers' state lives.
+/* Drops whole closed segments, the oldest first. The last segment stays unless a head follows it: its start entry has
+ * the producers' state.
  *
- * SUBTLE: not before it is known where the log begins.
- *  1. A log starts with segments 1 and 2; 0 is on other nodes. Until its front is read it begins with what is here.
- *  2. Segment 1 was closed without a record: nothing of it lies behind where the log begins, so it may go.
- *  3. The log begins with 2, and what was acked in 0 is dropped on every node. */
+ * SUBTLE: nothing is dropped before the log knows where it begins.
+ *  1. A log starts with segments 1 and 2; segment 0 is on other nodes. Until the log's beginning is read, the log
+ *     begins with segment 1.
+ *  2. Segment 1 was closed without a record: no record of it lies after the log's beginning, so it may go.
+ *  3. The log begins with segment 2, and the acked records of segment 0 are dropped on every node. */
 void log_retain(struct leat_log *log)
 {
     if (log_front_is_unknown(log) && !LEAT_BUG(FRONT_GIVEN_UP)) return;
     if (log_trim_is_pending(log) || log->old.seg) return;
     int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
-    /* SUBTLE: what is not acked may be gone after a crash; counted here, it would have let go of as many
-     * bytes of what is acked beyond what was to be kept. */
+    /* SUBTLE: only acked bytes count. Bytes that are not acked may be gone after a crash; if they counted, retention
+     * would have dropped as many acked bytes that it should have kept. */
     uint64_t bytes = log->closed_bytes + (log->head.seg ? log->head.acked_bytes : 0);
     uint32_t count = 0;
     while (count < log->slot_count) {

@@ -131,16 +131,16 @@ bool leat_log_lacks_space(const struct leat_log *log)
     return log->reserve_rc == LEAT_E_DISK_FULL;
 }
 
-/* A log that has as much as its retention allows takes no more than one segment beyond that. */
+/* A log of the size that its retention allows takes one segment more at most. */
 static bool is_at_its_size(const struct leat_log *log)
 {
     int64_t most = log->options.settings.retention_bytes;
     return most > 0 && log->closed_bytes + log->head.writer.used >= (uint64_t)most;
 }
 
-/* SUBTLE: what frees memory is not refused, or nothing ever would: (1) the heads of all logs are full, and so is
- * the heap; (2) the records of some expire; (3) that they are given up is said by an entry, which has no room in
- * the head. The same goes for a head whose data has expired, and for records that are given up by request. */
+/* SUBTLE: a segment that frees memory is not refused, or no memory would ever be freed: (1) the heads of all logs are
+ * full, and so is the heap; (2) the records of some logs expire; (3) a trim entry gives these records up, and has no
+ * room in the head. The same holds for a head whose data has expired, and for records that are given up by request. */
 static bool may_take_spare(const struct leat_log *log)
 {
     return log->options.app.ctx || log->roll_wanted || log_trim_is_pending(log) ||

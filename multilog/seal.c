@@ -26,27 +26,29 @@ static void log_show(struct log_open *open)
     atomic_store_explicit(&open->seg->sealed_bytes, seal.bytes, memory_order_release);
 }
 
-/* SUBTLE: what gathers in N+1 while the log rolls gets no trailer before N is closed on all its copies. Data in
- * N+1 is the sign of that to a recovery, wherever it is found, and it is found in more places than it was asked for.
+/* SUBTLE: batches that gather in N+1 while the log rolls get no trailer before N is closed on all its copies. A
+ * recovery takes data in N+1 as the sign that N is closed, on any node; and data may be on more nodes than were asked
+ * to store it.
  *  1. N is on X and B, N+1 on X and C. The commit of N's last run takes long; batches gather in N+1.
- *  2. N+1's start entry is asked for, and only that. But on X's disk its whole block is written, and what a killed
- *     process leaves in memory is all that was copied. X dies before the close entry of N is on B.
- *  3. X is up again, and C. X's N+1 holds data: it ends the log, and names N as X closed it. B's N, which is not
- *     closed, is no copy of that any more; X has the only one, and nobody makes another (recovery/prepare.c).
- *  4. X's disk is lost, and acked records with it that B had as well. */
+ *  2. The log asks for N+1's start entry only. But X's disk writes the whole block of the entry, and a killed process
+ *     leaves all copied bytes in memory. X dies before the close entry of N is on B.
+ *  3. X is up again, and C. X's N+1 holds data: N+1 ends the log, and names N as X closed it. B's N, which is not
+ *     closed, does not count as a copy of this N; X has the only copy, and no node makes another
+ *     (recovery/prepare.c).
+ *  4. X's disk is lost, and with it acked records that B had as well. */
 bool log_may_seal(const struct leat_log *log)
 {
     if (LEAT_BUG(FOUND_BEFORE_CLOSE)) return true;
     return !log->old.seg || LEAT_BUG(DATA_BEFORE_CLOSE);
 }
 
-/* SUBTLE: what was acked last is named by nothing that was written later, until this is.
- *  1. A run is committed and acked. Its own trailer says what was acked before it.
- *  2. A bit of the run flips on the disk, and the power goes. A scan ends in front of the run, as in front of one that
- *     was torn and acked to nobody.
- *  3. The log begins there again: acked records are gone without a word, and their offsets are given out anew.
- * A trailer behind it, once nothing more comes, tells the two apart: it is written by the care, a second later, so that
- * appends which follow each other never wait for it. */
+/* SUBTLE: no later entry says that the last run is acked, until a trailer after it does.
+ *  1. A run is committed and acked. Its own trailer says how much was acked before the run.
+ *  2. A bit of the run flips on the disk, and the power goes. A scan ends before the run, as before a torn run that
+ *     was never acked.
+ *  3. The log goes on there: acked records are gone without an error, and their offsets are given out anew.
+ * A trailer after the run, once no batch follows, tells the two cases apart. The log's care writes this trailer, a
+ * second later, so that appends that follow each other never wait for it. */
 void log_run_close(struct leat_log *log)
 {
     struct log_open *head = &log->head;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all parts of a log say: that it has to step, that it fails, what the store is to do. */
+/* Functions for all parts of a log: the log has to step, the log fails, a request goes to the store. */
 #include <stdio.h>
 
 #include "base/node_log.h"
@@ -89,7 +89,7 @@ void log_skip_enter(struct leat_log *log, enum log_skip to)
     log->skip = to;
 }
 
-/* From NONE to LOST, too, as a log that is made anew may be told what nodes answered the one before it. */
+/* From NONE to LOST, too: a log that is made anew may get the answer of nodes that the previous log asked. */
 void log_slot_mend_enter(struct log_slot *slot, enum log_mend to)
 {
     static const unsigned follow[] = {

@@ -66,15 +66,15 @@ void log_step_trimmed(struct leat_log *log)
 
 /* ---- records before an offset ----
  *
- * Where the log begins is said by its last start entry: one block tells it after a restart. So a request
- * to begin later makes the head roll, and is done once the start entry of N+1 is as safe as an append
- * and N is closed. What retention has dropped meanwhile is known to a trim entry alone, which is not looked
- * at before the first append: so a request is compared with begin_told. Then segments with nothing left
- * go by a trim entry, as by retention.
+ * The log's last start entry says where the log begins: after a restart one block is enough to know it. So a request
+ * to begin later makes the head roll, and is done once the start entry of N+1 is as safe as an append and N is
+ * closed. Only a trim entry has what retention has dropped meanwhile, and a restart does not look at it before the
+ * first append: so a request is compared with begin_told. Then segments without records that are left go by a trim
+ * entry, as by retention.
  *
- * SUBTLE: the start entry names an offset, and no later first segment than before. Were N+1's own id
- * named there, N could be dropped while N+1 holds nothing but its start entry; a recovery asks for the
- * predecessor of such a segment, would find none, and wait for it. */
+ * SUBTLE: the start entry names the new offset, and no later first segment than the entry before. If N+1's start
+ * entry named N+1 as the first segment, N could be dropped while N+1 holds nothing but its start entry. A recovery
+ * asks for the predecessor of such a segment, would find none, and wait for it. */
 
 leat_err leat_log_trim_before(struct leat_log *log, struct leat_log_trim *trim,
                               struct leat_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waking a cold log: producer state, and the state of whoever sits above, from the last segment's
- * start entry and the batches after it. Before that, soon after the start: whether segments are
- * missing in front of those that are there. */
+/* Waking a cold log: producer state, and the state of the application above, are read from the last segment's start
+ * entry and the batches after it. Before that, soon after the start, the log reads whether segments are missing
+ * before the first segment here. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,17 +27,16 @@ static bool restore_budget_fits(const struct leat_restore_budget *restore_budget
            restore_budget->bytes_used + bytes <= restore_budget->bytes_max;
 }
 
-/* SUBTLE: whoever is first in line steps again after each change of the line or of the bytes, so
- * that no wake-up is lost: it starts, goes on waiting for bytes in use (whose return comes through
- * here), or leaves the line (and comes through here). It does not get the bytes now: it may want
- * them no more. */
+/* SUBTLE: the first log in line steps again after each change of the line or of the bytes, so that no wake-up is
+ * lost. In this step the log starts, goes on waiting for bytes in use (whose return comes through here), or leaves
+ * the line (and comes through here). The log does not get the bytes here, because it may not want them any more. */
 static void restore_budget_tell_first(struct leat_restore_budget *restore_budget)
 {
     if (leat_list_empty(&restore_budget->waiting)) return;
     log_mark_dirty(LEAT_CONTAINER(restore_budget->waiting.next, struct leat_log, warm_link));
 }
 
-/* false: the log stands in line. Nobody overtakes: a large segment would wait for ever. */
+/* false: the log waits in line. No log overtakes another: a log with a large segment would wait for ever. */
 static bool warm_bytes_take(struct leat_log *log, size_t bytes)
 {
     struct leat_restore_budget *restore_budget = log->options.restore_budget;
@@ -76,9 +75,9 @@ void log_warm_leave(struct leat_log *log)
 
 /* ---- waking ---- */
 
-/* SUBTLE: what is on its way here from other nodes is not called given up by that. (1) The log is made with
- * its last segment alone, which is damaged; (2) it would begin there; (3) older ones that come would be
- * dropped at once, and those that have not come on every node. */
+/* SUBTLE: segments that are on their way here from other nodes are not given up because the last segment can't be
+ * read. Else (1) the log is made with its last segment alone, which is damaged; (2) the log would begin there; (3)
+ * older segments that come would be dropped at once, and segments that have not come would be dropped on every node. */
 static void front_is_unreadable(struct leat_log *log)
 {
     if (!log_front_is_unknown(log)) return;
@@ -112,11 +111,13 @@ static void warm_damaged(struct leat_log *log, const char *what)
         log_fail(log, LEAT_E_STARTING, why);
         return;
     }
-    /* SUBTLE: an operator who has accepted the loss of what is behind it can't accept more.
-     *  1. The last segment is damaged, and the log takes no appends. Its loss is accepted: it goes on behind a jump.
-     *  2. Its last segment is that one still, is read for the first append, and is damaged.
-     *  3. Did that stop the log each acceptance would be followed by the next.
-     * So it goes on, as one of which nothing is left does; what can't be read is told of as elsewhere in it. */
+    /* SUBTLE: an operator who has accepted the loss of the records after a segment can't accept more.
+     *  1. The last segment is damaged, and the log takes no appends. Its loss is accepted: the log goes on after an
+     *     offset gap.
+     *  2. The log's last segment is still the damaged one, is read for the first append, and is damaged.
+     *  3. If this stopped the log, each acceptance would be followed by the next.
+     * So the log goes on, as a log without any segment left does; unreadable records are reported as in any other
+     * segment. */
     if (log->jumped) {
         log->producers.lost = true;
         (void)log_slot_is_mended(log, log_slot_at(log, log->slot_count - 1));
@@ -232,16 +233,16 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
     if (log->options.app.ctx) log->options.app.on_read(log->options.app.ctx);
 }
 
-/* ---- the front ----
+/* ---- the front: the first segments ----
  *
- * Segments of level `memory` may be gone after a power cut while later ones are there. That they
- * were there is said by the last segment's start entry, or a trim entry after it: the first segment
- * that they call retained. Where the first segment held is later, what lies between is missing; a
- * reader that begins at the earliest offset must hear of it. A log whose own end was lost asks the last
- * segment that is left, which may call retained what was trimmed since: such a log names too much rather
- * than too little. A corrupt last segment says nothing, and the log shows all that it has. */
+ * Segments of level `memory` may be gone after a power cut while later segments are there. The last segment's start
+ * entry, or a trim entry after it, says which segment is the first retained one. If the first segment here is later,
+ * the segments between are missing; a reader that begins at the earliest offset must be told. A log whose own end was
+ * lost takes this from the last segment that is left, which may still call trimmed segments retained: such a log
+ * reports too many missing segments rather than too few. A corrupt last segment says nothing, and the log serves all
+ * records that it has. */
 
-/* An operator gave up what is missing, and that it is missing is known: nothing is on its way. */
+/* An operator gave up the missing segments, and no segment is on its way. */
 static bool front_is_given_up(const struct leat_log *log)
 {
     return log->jumped && !log_backfill_runs(log);
