@@ -53,11 +53,11 @@ struct leat_kafka_field {
     const char *name;
     enum leat_kafka_kind kind;
     uint32_t at;                /* of the member in its struct */
-    int8_t first, last;         /* versions that have it */
+    int8_t first, last;         /* versions with this field */
     int8_t nullable;            /* from version nullable - 1 on; 0: never null */
-    int8_t tagged;              /* from version tagged - 1 on it is optional; 0: never */
-    int8_t tag;                 /* its number then */
-    int64_t fallback;           /* of a number in versions without it */
+    int8_t tagged;              /* from version tagged - 1 on the field is optional; 0: never */
+    int8_t tag;                 /* its tag, if tagged */
+    int64_t fallback;           /* a number's value in versions without the field */
     leat_kafka_type_fn element; /* STRUCT, ARRAY */
 };
 struct leat_kafka_type {

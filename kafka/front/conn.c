@@ -131,9 +131,9 @@ static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
     struct leat_core *core = leat_peer_core(conn->peer);
     struct leat_kafka_core *here = leat_kafka_core(core);
     const bool only = leat_peer_requests(conn->peer) == 0;
-    LEAT_ASSERT(conn->held == NULL); /* whose frame comes first */
+    LEAT_ASSERT(conn->held == NULL); /* a held request's frame comes first */
     LEAT_ASSERT((conn->first == NULL) == (conn->last == NULL));
-    /* Of the memory one half is for those who ask for one thing at a time. */
+    /* One half of the memory is for connections that have one request at a time. */
     if (!only && here->share.bytes_used > here->share.bytes_max / 2) {
         memory_wait(conn, false, here->share.bytes_max / 2);
         return NULL;
@@ -237,7 +237,7 @@ static bool conn_yields(struct leat_kafka_request *request)
     return true;
 }
 
-/* The first of those under way begins now if it waited for that. */
+/* The first request under way begins now if it waited for its turn. */
 static void conn_turn(struct leat_kafka_conn *conn)
 {
     struct leat_kafka_request *request = conn->first;
@@ -268,9 +268,9 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
             *out_want = FIRST_KNOWN_BYTES;
             return LEAT_SHORT;
         }
-        /* SUBTLE: clients that are told which versions to use send a large Produce as the first request of
-         * a connection to a partition's leader. A header that is served says as much of who sends it as a
-         * small request would. */
+        /* SUBTLE: clients that are told which versions to use send a large Produce as the first request of a
+         * connection to a partition's leader. A header that is served identifies the client as well as a small
+         * request would. */
         if (!header_is_served(leat_peer_core(peer), data + LEAT_KAFKA_FRAME_HEAD_BYTES))
             return conn_refuse(peer,
                                "its first request is larger than 64 KiB, and none that is served",
@@ -474,7 +474,7 @@ static void conn_answer(struct leat_peer *peer)
     if (!leat_peer_waits_for_structs(peer)) conn_turn(conn);
     while ((request = conn->first) != NULL && request->done && request != conn->held) {
         bool told = leat_peer_is_there(peer) && !leat_peer_is_closing(peer) && !request->silent;
-        /* Whoever does not take its answers gets the next ones when it does: drained by slow_peers.c. */
+        /* A client that takes no answers gets the next answers when it takes them: slow_peers.c drains it. */
         if (told && used == 0 && leat_peer_unsent(peer) > 0 && leat_peer_is_slow(peer)) break;
         const bool paced = told && is_paced(request->api != NULL ? request->api->key : -1);
         if (paced && !leat_pace_answer(peer)) break;
@@ -492,7 +492,7 @@ static void conn_answer(struct leat_peer *peer)
     }
     if (used > 0) leat_peer_send_bytes(peer, leat_front_scratch(leat_peer_core(peer)), used);
     if (conn->held != NULL && conn->held == conn->first)
-        leat_peer_hurry(peer); /* all other requests wait for this one */
+        leat_peer_hurry(peer); /* all other requests wait for the held request */
     leat_peer_end(peer);
 }
 

@@ -8,8 +8,8 @@
 
 enum {
     LEAT_KAFKA_PIECES_AT_ONCE = 256, /* of one request, under way elsewhere */
-    /* Of all on a node: half of those that may wait for the coordinator, each core its part, and an address half of
-     * that. A request beyond it has one under way. */
+    /* Pieces of all requests on a node: half of the requests that may wait for the coordinator. Each core has an
+     * equal part, and an address half of a core's part. A request without a place there has one piece under way. */
     LEAT_KAFKA_PIECES_BEGUN_MAX = LEAT_COORDINATE_QUEUE_MAX / 2,
     LEAT_KAFKA_PIECES_TURN_MAX = 256, /* in one turn, whatever its time */
 };
@@ -26,12 +26,12 @@ struct leat_kafka_pieces {
     /* its own */
     struct leat_pace_step step;
     uint32_t waiting;
-    void *free; /* memory of those that have ended: each begins with the next one's address */
+    void *free; /* memory of pieces that have ended: each begins with the address of the next */
     bool inside, queued, ended, failed;
 };
 
-/** Zeroed memory, as long as the request lives, of a struct that begins with its pieces; these have everything down to
- * `next`. NULL: there is no memory, or no response. */
+/** Zeroed memory of a struct that begins with its struct leat_kafka_pieces, for as long as the request lives; the
+ * fields down to `next` are set. NULL: there is no memory, or no response. */
 void *leat_kafka_pieces_take(struct leat_kafka_request *request, size_t bytes, void *response,
                              enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces));
 /** Of leat_kafka_pieces_take(). */

@@ -31,7 +31,7 @@ void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
     struct leat_kafka_conn *conn = request->conn;
     LEAT_ASSERT_OWNER(request->core);
     LEAT_ASSERT(!request->done);
-    LEAT_ASSERT(conn->first != NULL); /* this one, or an earlier one */
+    LEAT_ASSERT(conn->first != NULL); /* this request, or an earlier one */
     if (response == NULL && may_come_again(request)) {
         request->starved = true;
         return;
@@ -74,8 +74,8 @@ size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const 
     }
     leat_kafka_write_i32(&writer, 0); /* the size, below */
     leat_kafka_write_i32(&writer, request->correlation);
-    /* A client that asks for versions does not know yet what the server reads: that header is
-     * always the old one. */
+    /* A client that asks for versions does not know yet what the server reads: the header of this answer is always
+     * the old header. */
     if (writer.flexible && !is_api_versions) leat_kafka_write_no_tags(&writer);
     leat_kafka_encode(&writer, api->response(), response);
     if (out_gap_count != NULL) *out_gap_count = writer.gap_count;

@@ -38,15 +38,15 @@ struct leat_kafka_api {
     unsigned flags;
 };
 
-/* What is served. apis.c owns it and names every handler; the door hands it to those below, who know no
- * handler. */
+/* The requests that are served. apis.c owns the table and names every handler; door.c hands it to the lower
+ * libraries, which know no handler. */
 struct leat_kafka_table {
     const struct leat_kafka_api *apis; /* [count] in the order of apis.def */
     uint32_t count;
     /** NULL: not served. Thread: any. */
     const struct leat_kafka_api *(*find)(int16_t key);
-    /** The core of the first partition that a produce or fetch request names. false: it names none that
-     * lives here, or is another request. */
+    /** The core of the first partition that a produce or fetch request names. false: the request names no partition
+     * of this node, or is another request. */
     bool (*home)(const struct leat_kafka_request *request, uint32_t *out_home);
 };
 

@@ -129,7 +129,7 @@ static bool is_told(const struct leat_kafka_partition_told *told, int32_t id)
     return false;
 }
 
-/* The node of that number, if it is in that state and there is room. */
+/* Add this node, if it is in this state and there is room. */
 static void told_add(const struct leat_core *core, uint32_t number, enum leat_node_state state,
                      uint32_t most, struct leat_kafka_partition_told *told)
 {

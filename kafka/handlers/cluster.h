@@ -80,10 +80,10 @@ enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
                                                 const struct leat_stream_desc *stream,
                                                 int32_t partition, int32_t epoch,
                                                 struct leat_log_ref *out_log, uint32_t *out_home);
-/* What is told of a partition's nodes: first those that are in sync, the owner in front; then those that
- * are not, of which the last are down. As many as it has copies: where fewer have them, or nobody has
- * said, nodes that follow the owner in the order of ids. While nobody has said all that are up are told
- * as in sync. */
+/* The nodes of a partition, for an answer: first the nodes that are in sync, with the owner before all; then the
+ * nodes that are not in sync, with the nodes that are down last. There are as many nodes as the partition has copies:
+ * where fewer nodes have copies, or no answer has come, the list is filled with the nodes that follow the owner in
+ * the order of ids. As long as no answer has come, all nodes that are up count as in sync. */
 struct leat_kafka_partition_told {
     int16_t error_code; /* LEADER_NOT_AVAILABLE: no nodes */
     int32_t leader_id, leader_epoch;

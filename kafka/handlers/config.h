@@ -8,8 +8,8 @@
 
 enum {
     LEAT_KAFKA_CONFIG_VALUE_BYTES = 192, /* an address, at most */
-    /* Of one topic or broker, in one request: it is looked at in one piece (pieces.h), each name beside all that there
-     * are. */
+    /* Of one topic or broker, in one request: all names are looked up in one piece (pieces.h), and each name is
+     * compared with all configurations. */
     LEAT_KAFKA_CONFIGS_NAMED_MAX = 1000,
 };
 #define LEAT_KAFKA_CONFIGS_TOO_MANY "more than 1,000 configurations are named of it"

@@ -28,13 +28,13 @@ struct leat_kafka_group_ask {
     struct leat_groups *waiting;       /* where it waits. Home's core */
     struct leat_mail mail, cancel;
     bool cancelling, answered, makes_home;
-    size_t held;        /* of the request's memory, for what was given */
-    size_t waits_bytes; /* ... that others may have to wait for */
+    size_t held;        /* bytes of the request's memory that hold the answer */
+    size_t waits_bytes; /* ... that other requests may have to wait for */
     struct leat_stream_wait wait;
     struct leat_maker *maker; /* NULL: the homes are there */
 };
 
-/* Several asks of one request: a few of them are on their way at a time. */
+/* Several asks of one request: a few asks are on their way at a time. */
 struct leat_kafka_group_asks {
     struct leat_kafka_group_ask **asks; /* [count] */
     uint32_t count;
@@ -50,27 +50,25 @@ struct leat_kafka_group_asks {
 /** NULL: no memory. */
 struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request *request,
                                                        enum leat_groups_kind kind);
-/**
- * Ask the home. A group of a name that none can have is BAD_NAME; where no group has ever been, kinds
- * that bring one make its home, the others are answered NOT_FOUND (LIST, FETCH: nothing). A home of
- * another node is WRONG_GROUP_HOME.
- */
+/** Ask the home. A group with an impossible name is BAD_NAME. Where no group has ever been, requests that may create
+ * a group make its home, and other requests are answered NOT_FOUND (LIST, FETCH: nothing). A home of another node is
+ * WRONG_GROUP_HOME. */
 void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_kafka_string group);
-/** NULL: no memory. Their groups and homes are the handler's to fill in. */
+/** NULL: no memory. The handler fills in the groups and homes of the asks. */
 struct leat_kafka_group_asks *leat_kafka_group_asks_make(struct leat_kafka_request *request,
                                                          enum leat_groups_kind kind,
                                                          uint32_t count);
-/** Ask all; on_all follows, inside too. A group that is named twice is refused (INVALID), or one request would cost as
- * much as it likes. */
+/** Start all asks; on_all follows, perhaps inside this call. A group that is named twice is refused (INVALID):
+ * otherwise one request could cost any amount. */
 void leat_kafka_group_asks_start(struct leat_kafka_group_asks *asks);
-/** What a refusal is to a client that asked a group. */
+/** The Kafka error for a refusal of a group's home. */
 int16_t leat_kafka_group_error(leat_err rc);
-/** Member id of a request into the ask; false: longer than any that was ever given. */
+/** Copy the member id of a request into the ask; false: longer than any id that was ever given. */
 bool leat_kafka_group_member_set(struct leat_kafka_group_ask *ask, struct leat_kafka_string member);
 /** Make the stream of homes if it is not there, and wait until this core knows it: on_done then,
  * ask->home_request.rc. For FindCoordinator. */
 void leat_kafka_group_home_make(struct leat_kafka_group_ask *ask);
-/** Which node has the home of this name? 0: none that is known. */
+/** The node that has the home of this name; 0: no known node. */
 uint64_t leat_kafka_group_home_owner(const struct leat_core *core, struct leat_kafka_string group);
 
 static inline struct leat_msg_string leat_kafka_group_text(struct leat_kafka_string text)

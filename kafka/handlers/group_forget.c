@@ -13,7 +13,7 @@ static size_t partitions_count(const struct leat_kafka_offset_delete_request *bo
     return count;
 }
 
-/* The answer of one topic, and its partitions' logs behind those that there are. false: no memory. */
+/* Make the answer of one topic, and append its partitions' logs to `logs`. false: no memory. */
 static bool forget_topic(struct leat_kafka_request *request,
                          const struct leat_kafka_offset_delete_request_topic *in,
                          struct leat_kafka_offset_delete_response_topic *out,

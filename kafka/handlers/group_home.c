@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "kafka/handlers/group.h"
 
-/* Of one request: what it gives may be as large as it likes before it is counted. */
+/* Of one request: an answer of a home may be of any size before its bytes are counted. */
 enum { ASKS_AT_ONCE = 4 };
 
 static void asks_on_done(struct leat_kafka_group_ask *ask);

@@ -39,7 +39,8 @@ static void join_answer(struct leat_kafka_request *request, int16_t error,
         no_memory(request);
         return;
     }
-    LEAT_ASSERT(ask != NULL || error != LEAT_KAFKA_NONE); /* who refuses it alone has none */
+    /* A request that was refused before its ask has no ask */
+    LEAT_ASSERT(ask != NULL || error != LEAT_KAFKA_NONE);
     const struct leat_classic_call *call = ask != NULL ? &ask->call : NULL;
     uint32_t count = error == LEAT_KAFKA_NONE ? call->member_count : 0;
     struct leat_kafka_join_group_response_member *members =

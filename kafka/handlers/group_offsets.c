@@ -69,7 +69,7 @@ static bool commit_errors(struct leat_kafka_request *request,
     return true;
 }
 
-/* Those rows that nothing stands against. */
+/* The rows without an error. */
 static size_t commit_rows(const struct leat_kafka_request *request,
                           const struct leat_kafka_offset_commit_response *response,
                           struct leat_groups_offset *rows)

@@ -5,7 +5,8 @@
 
 /* ---- ElectLeaders ---- */
 
-/* No owner is preferred to another, and one that is down is replaced by itself, as soon as that loses nothing. */
+/* There is no preferred owner, and an owner that is down is replaced without a request as soon as that loses nothing.
+ */
 static void elect_one(struct leat_kafka_request *request, const struct leat_stream_desc *stream,
                       int32_t partition, struct leat_kafka_elect_leaders_response_partition *out)
 {

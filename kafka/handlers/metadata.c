@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metadata and DescribeCluster: who is there, and who has what. */
+/* Metadata and DescribeCluster: the nodes, and the partitions of each. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -87,7 +87,7 @@ static bool fill_all(struct leat_kafka_request *request,
     return true;
 }
 
-/* Versions 10 and 11 have ids in them already, and nobody may ask by them. */
+/* Versions 10 and 11 have ids in their fields already, but a client may not ask by id. */
 static bool may_ask_by_id(const struct leat_kafka_request *request)
 {
     return request->version >= 12;

@@ -53,7 +53,7 @@ static void produce_answer(struct produce *produce)
     const struct leat_kafka_produce_request *body = request->body;
     if (body->acks == 0) {
         request->silent = true;
-        /* The one way to tell somebody who wants no answers: it finds out who leads now. */
+        /* The only way to tell a client that wants no answers: it connects again and finds the leader. */
         if (produce->failed)
             leat_peer_close(request->conn->peer, "a batch sent with acks 0 was refused");
     }

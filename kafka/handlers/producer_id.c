@@ -36,9 +36,9 @@ void leat_kafka_handle_init_producer_id(struct leat_kafka_request *request)
         leat_kafka_answer(request, response);
         return;
     }
-    /* Always a new one, whatever id and epoch the request names: those count for transactions only, and
-     * some clients name 0 and 0 when they have none (@platformatic/kafka). Given the next epoch of
-     * that, two of them were one producer, and what the second sent was taken for duplicates. */
+    /* Always a new id, whatever id and epoch the request names: these count for transactions only, and some clients
+     * name 0 and 0 when they have none (@platformatic/kafka). If they were given the next epoch of producer 0, two
+     * such clients would be one producer, and the second client's batches would be taken for duplicates. */
     init->request = request;
     init->wait.on_done = init_on_id;
     init->wait.owner = init;

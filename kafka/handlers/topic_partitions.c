@@ -89,7 +89,7 @@ static bool page_topic(struct page *page, struct leat_kafka_string name, int32_t
     return page_partitions(page, stream, from, out);
 }
 
-/* The partition that the page begins with, of the topic that the one before has ended with. */
+/* The partition that the page begins with, in the topic where the previous page has ended. */
 static int32_t page_from(const struct leat_kafka_topic_partitions_cursor *cursor,
                          struct leat_kafka_string name)
 {
