@@ -30,9 +30,8 @@ void leat_restore_budget_init(struct leat_restore_budget *restore_budget, uint64
 
 enum leat_log_state {
     LEAT_LOG_SERVING = 0,
-    LEAT_LOG_WAITING =
-        /* Its end is missing: reads of the records that are there, no appends (LEAT_E_LOG_INCOMPLETE) */
-    1,
+    /* Its end is missing: reads of the records that are there, no appends (LEAT_E_LOG_INCOMPLETE) */
+    LEAT_LOG_WAITING = 1,
     LEAT_LOG_DAMAGED = 2, /* stored bytes are damaged: reads of valid records, no appends */
     LEAT_LOG_STOPPED = 3, /* a flush failed (final), or the log is being given up: no appends */
 };

@@ -124,7 +124,7 @@ static void append_take_parts(struct leat_append_request *request, uint32_t more
     }
 }
 
-/* What it takes, of both kinds at once. NULL: the peer is paused, and its frame comes again at its turn. */
+/* The structs of a request, of both kinds at once. NULL: the peer is paused, and its frame comes again at its turn. */
 static struct leat_append_request *append_take_structs(struct leat_peer *peer, bool only,
                                                        uint32_t batch_count)
 {
@@ -226,7 +226,7 @@ void leat_append_end(struct leat_append_request *request)
 
 /* ---- the check of batches ---- */
 
-/* LEAT_E_AGAIN: others come first. */
+/* LEAT_E_AGAIN: other batches come first. */
 static leat_err append_unpack(struct leat_append_request *request, struct leat_append_part *part,
                               const struct leat_stream *stream, struct leat_batch *batch,
                               struct leat_error *error)
@@ -242,7 +242,7 @@ static leat_err append_unpack(struct leat_append_request *request, struct leat_a
     return LEAT_OK;
 }
 
-/* Of a request for another core, whose logs' core appends what it finds to be right and refuses the rest. */
+/* Of a request for another core: the log's core appends the batches that are found right here, and refuses the rest. */
 static leat_err append_unpack_all(struct leat_append_request *request, const uint8_t *payload,
                                   uint32_t payload_bytes)
 {
@@ -398,7 +398,7 @@ static void append_on_acked(struct leat_append *append, leat_err rc)
     part->rc = rc;
     if (rc == LEAT_OK && !append->duplicate) {
         struct leat_counters *totals = &request->home->counters;
-        /* Own core only writes; others read whenever: no order needed. */
+        /* Only the own core writes; other cores read at any time: no order needed. */
         atomic_store_explicit(
             &totals->appended_records,
             atomic_load_explicit(&totals->appended_records, memory_order_relaxed) +
@@ -494,7 +494,7 @@ static void append_not_sent(struct leat_append_request *request)
     request->home = request->core;
 }
 
-/* Waited long enough: what has not been taken is refused; nothing of it was done. */
+/* Requests that have waited long enough: batches that have not been taken are refused; no byte of them was appended. */
 void leat_append_expire(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
@@ -532,8 +532,8 @@ static void append_deliver_home(void *actor, struct leat_mail *mail)
     struct leat_append_request *request = LEAT_CONTAINER(mail, struct leat_append_request, mail);
     LEAT_ASSERT(actor == request->home);
     struct leat_partition *partition = leat_partition_find(request->home, request->ref);
-    /* Requests that came before it wait for room: it stands in line, or batches of one producer
-     * would change their order. */
+    /* Earlier requests wait for room: this request waits after them, or batches of a producer would change their
+     * order. */
     if (partition != NULL && !leat_list_empty(&partition->blocked)) {
         append_wait(request->home, partition, &request->room);
         return;
@@ -548,7 +548,7 @@ static void forward_give(struct leat_core *core, uint32_t bytes)
     atomic_fetch_sub_explicit(&core->node->forwards_bytes, bytes, memory_order_relaxed);
 }
 
-/* A core has a part of it, so that no core takes all, and all parts together may be more than there is. */
+/* Each core has a part of the bytes, so that no core takes all; all parts together may exceed the sum. */
 static bool forward_take(struct leat_core *core, uint32_t bytes)
 {
     struct leat_node *node = core->node;

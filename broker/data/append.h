@@ -35,7 +35,7 @@ struct leat_append_request {
     uint32_t number;      /* of the frame */
     uint32_t batch_count; /* 0: refused whole */
     uint32_t begun;       /* batches given to the log, or refused */
-    uint32_t waiting;     /* of those, not yet acked */
+    uint32_t waiting;     /* of these batches, not yet acked */
     uint32_t taken_bytes; /* of the payload */
     bool done, refused;
     leat_err rc;   /* of the whole (batch_count 0), or of the first refused batch */
@@ -49,7 +49,7 @@ struct leat_append_request {
         struct {
             struct leat_confirm confirm;
             uint32_t epoch; /* of the streamlet, as the batch was refused */
-        } owner_of;         /* from then on: who owns the log is asked */
+        } owner_of;         /* from then on: the coordinators are asked who owns the log */
     };
     struct leat_mail mail;
 };

@@ -44,7 +44,7 @@ static void confirm_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
     struct leat_core *core = catch_up->owner;
     struct leat_list *link;
     core->data->confirmer->busy = false;
-    /* Whoever asks from within stands in the other list. */
+    /* A request that is made inside on_done goes to the other list. */
     while ((link = leat_list_pop_front(&core->data->confirmer->asked)) != NULL) {
         struct leat_confirm *confirm = LEAT_CONTAINER(link, struct leat_confirm, link);
         confirm->on_done(confirm, rc);

@@ -23,7 +23,7 @@ struct leat_confirmer {
 void leat_confirmer_init(struct leat_core *core);
 /** May another node have become the owner without this one's doing? A server alone need not ask. */
 bool leat_confirm_needed(const struct leat_core *core);
-/** Takes LEAT_CATCH_UP_US_MAX at most, twice that when others have asked before. Thread: the core. */
+/** Takes LEAT_CATCH_UP_US_MAX at most, twice as long when a barrier is under way already. Thread: the core. */
 void leat_confirm_ask(struct leat_core *core, struct leat_confirm *confirm);
 
 #endif

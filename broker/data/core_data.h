@@ -12,7 +12,7 @@ enum {
     LEAT_APPEND_BATCHES_MAX = 1024,         /* in one request */
     LEAT_APPEND_ROOM_US = 15 * 1000 * 1000, /* longest wait for room in a log */
     LEAT_FETCH_LOGS_MAX = 1024,             /* in one request */
-    LEAT_FETCH_BYTES_MAX = 4 * 1024 * 1024, /* of one answer */
+    LEAT_FETCH_BYTES_MAX = 4 * 1024 * 1024, /* of an answer */
     LEAT_FETCH_WAIT_MS_MAX = 60 * 1000,
     LEAT_LOCATE_LOGS_MAX = 1024,
     LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000, /* then what is known here is answered */

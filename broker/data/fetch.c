@@ -57,7 +57,7 @@ void leat_fetch_start(struct leat_fetch *fetch)
         leat_fetch_run(fetch);
 }
 
-/* What it takes, of both kinds at once: a fetch that has begun never waits for structs. */
+/* The structs of a request, of both kinds at once: a fetch that has begun never waits for structs. */
 static bool fetch_take_structs(struct leat_peer *peer, bool only, uint32_t log_count)
 {
     struct leat_core *core = peer->core;
@@ -205,7 +205,7 @@ void leat_fetch_run(struct leat_fetch *fetch)
 }
 
 /* ---- an offset is too high ----
- * Readers that are told so begin elsewhere. Those by position only wait for what they asked for. */
+ * A reader that is told so begins elsewhere. A reader by position only waits for the records. */
 
 static bool item_is_too_high(const struct leat_fetch_item *item)
 {
@@ -254,7 +254,7 @@ void leat_fetch_finish(struct leat_fetch *fetch)
     }
     if (leat_confirm_needed(fetch->core) && fetch_is_too_high(fetch) &&
         !LEAT_BUG(END_UNCONFIRMED)) {
-        /* What was read is read again: nobody's segments are held so long. */
+        /* the runs are read again later: no segment is held for so long */
         leat_fetch_drop_reads(fetch);
         leat_fetch_enter(fetch, LEAT_FETCH_CONFIRMING);
         leat_confirm_ask(fetch->core, &fetch->confirm);
@@ -274,7 +274,8 @@ void leat_fetch_finish(struct leat_fetch *fetch)
     fetch->on_ready(fetch);
 }
 
-/* All of them look again: the first may turn out to have nothing to send, and then nobody would call the next. */
+/* All limited fetches look again: if only the first did, it might have nothing to send, and the next would never be
+ * called. */
 void leat_fetch_call_limited(struct leat_peer *peer)
 {
     LEAT_ASSERT_OWNER(peer->core);
@@ -422,8 +423,8 @@ void leat_fetch_free(struct leat_fetch *fetch)
     if (peer != NULL) leat_peer_end(peer);
 }
 
-/* SUBTLE: rows without bytes would say where logs end, and nobody has looked there: a reader that reads until the end
- * would leave them out. So it is told to ask again. */
+/* SUBTLE: rows without bytes would say where logs end, though no read has looked there: a reader until the end would
+ * leave these logs out. So the reader is told to ask again. */
 void leat_fetch_refuse(struct leat_fetch *fetch)
 {
     LEAT_ASSERT_OWNER(fetch->core);

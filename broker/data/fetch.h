@@ -17,8 +17,9 @@ struct leat_fetch_item {
     struct leat_fetch_item *next;
     struct leat_msg_fetch_log want;
     struct leat_msg_fetched result;
-    leat_err refused;   /* by routing; fixed */
-    bool confirmed;     /* its offset is too high: the coordinators were asked who the owner is */
+    leat_err refused; /* by routing; fixed */
+    /* Its offset is too high: the coordinators were asked which node is the owner */
+    bool confirmed;
     uint32_t home;      /* core of the log */
     uint32_t max_bytes; /* of this log */
     /* A watch: tells when the log's acked end moves past what was read. Belongs to the home core
@@ -81,13 +82,13 @@ struct leat_fetch {
     struct leat_fetch_read *reads, *reads_last; /* filled, in order */
     uint32_t bytes, sends_left, watches_out;
     uint64_t records;
-    /* Looks at where logs end, and no more, when there is no other. Last: thousands of fetches may wait, and this one
-     * returns no batches, so there is no memory behind its iovs (LEAT_FETCH_STRUCT_BYTES). */
+    /* Looks at the ends of logs only, when no other struct is free. Last: thousands of fetches may wait, and this
+     * read returns no batches, so its iovs have no memory (LEAT_FETCH_STRUCT_BYTES). */
     struct leat_fetch_read ends;
 };
 
-/** The step from one state to the next. From READY to READY, as the fetch may be refused what it has not sent yet.
- * Thread: the request's core. */
+/** The step from one state to the next. From READY to READY, as records that are not sent yet may be refused. Thread:
+ * the request's core. */
 static inline void leat_fetch_enter(struct leat_fetch *fetch, enum leat_fetch_state to)
 {
     static const unsigned follow[] = {
@@ -137,9 +138,10 @@ enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_fra
 void leat_fetch_on_acked(struct leat_partition *partition);
 void leat_fetch_run_ready(struct leat_core *core);
 void leat_fetch_undefer(struct leat_core *core);
-/** Others stand in line who have nothing under way: fetches that wait for data are answered, the oldest first. */
+/** Connections without a request under way wait for structs: fetches that wait for data are answered, the oldest
+ * first. */
 void leat_fetch_give_way(struct leat_core *core);
-/** Answer what waits, with what there is. */
+/** Answer all fetches that wait, with what they have. */
 void leat_fetch_stop(struct leat_core *core);
 
 #endif

@@ -166,7 +166,7 @@ static void fetch_read_here(struct leat_fetch_read *read)
 static void fetch_on_read(struct leat_read *done)
 {
     struct leat_fetch_read *read = done->owner;
-    /* Meanwhile it may have been found out what is missing in front. */
+    /* The read may have found out meanwhile which first segments are missing. */
     fetch_note_ends(read, done->log);
     const struct leat_partition *partition = leat_partition_find(read->home, read->item->want.log);
     if (partition != NULL && partition->log == done->log)
@@ -256,7 +256,7 @@ static bool fetch_take_result(struct leat_fetch_read *read)
         /* Where nothing is left of a group, or offsets jump, the place moves on all the same. */
         if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0)
             item->result.next = read->read.next_position;
-        /* Offsets were given up, and nothing has come behind them yet. */
+        /* The records at this offset were given up, and no record has come after them yet. */
         if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0 &&
             !item->want.by_position && read->read.next.v > item->want.offset)
             item->result.resume = read->read.next.v;
@@ -277,8 +277,8 @@ static bool fetch_take_result(struct leat_fetch_read *read)
         leat_buffer_give(fetch->core, read->read.disk_buffer);
         read->read.disk_buffer = NULL;
     }
-    /* The next segment of the same log, while there is room and it comes from memory. Who reads by
-     * position may own only this group (parallel mode), so that ends at the group's end. */
+    /* The next segment of the same log, while there is room and the segment is in memory. A reader by position may
+     * own only this group (parallel mode), so its read ends at the group's end. */
     bool group_left =
         item->want.by_position && read->read.next_position.group != item->want.position.group;
     if (fetch->bytes < fetch->bytes_max && item->result.bytes < item->max_bytes &&
@@ -308,6 +308,6 @@ void leat_fetch_release_read(struct leat_fetch_read *read)
     if (read->read.pinned != NULL) leat_segment_unpin(read->read.pinned, core->env->post);
     if (read->read.disk_buffer != NULL) leat_buffer_give(core, read->read.disk_buffer);
     if (read == &read->fetch->ends) return;
-    /* Who waits for one goes on at the end of this turn. */
+    /* A fetch that waits for a struct goes on at the end of this turn. */
     leat_stock_give(&core->read_pool, read, NULL, NULL);
 }

@@ -136,7 +136,7 @@ void leat_fetch_on_timer(struct leat_timer *timer)
     leat_fetch_wake(fetch);
 }
 
-/* It waits until its connection takes earlier answers: nothing of it is under way. */
+/* The fetch waits until its connection takes earlier answers: no read of the fetch is under way. */
 static bool waits_for_peer(const struct leat_fetch *fetch)
 {
     const struct leat_peer *peer = fetch->peer;
@@ -174,9 +174,8 @@ void leat_fetch_give_way(struct leat_core *core)
 
 /* ---- at the end of a turn ---- */
 
-/* As many of those who wait for a struct to read with as there are structs. Counted anew each time,
- * because a call can be in vain: its fetch may be gone, or a newcomer was faster. Were it not, all
- * structs could lie free while everybody stands in line behind everybody else. */
+/* Call as many starved fetches as there are structs. Counted anew each time, because a call can be in vain: its fetch
+ * may be gone, or a new fetch was faster. Otherwise all structs could lie free while all fetches wait in line. */
 static bool fetch_call_starved(struct leat_core *core)
 {
     uint32_t count = 0;
@@ -225,7 +224,7 @@ void leat_fetch_run_ready(struct leat_core *core)
     } while (fetch_call_starved(core));
 }
 
-/* Slow readers have been looked at: who takes bytes again is fetched for again. */
+/* Slow readers have been looked at: a reader that takes bytes again is fetched for again. */
 void leat_fetch_undefer(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);

@@ -20,14 +20,14 @@ static void range_add(struct leat_segment_range *range, uint64_t first, uint64_t
     range->end = end;
 }
 
-/* SUBTLE: in front of a jump of offsets nothing is named. What is missing there was given up, or this node has it
- * no more, and looks the same.
- *  1. A loss is accepted behind segment 4, and the log goes on with 5, where offsets jumped to.
- *  2. The row of 4 is damaged on the owner's disk. The log has 0 to 3 and 5: it takes 4 for what was given up.
- *  3. Others ask what is to become of their copies of 4. They are one too many, and dropped everywhere.
- * So where any row is damaged nothing that is missing between segments, or in front of where offsets jump to next,
- * is dropped on others. What was given up stays, too, where a node comes back with it. The next owner asks all
- * for the newest in front of the jump (below.h). Rows that are damaged stay so: each start comes here again. */
+/* SUBTLE: a segment after an offset gap names no predecessor. A missing segment before the gap was given up; or this
+ * node has lost it, which looks the same.
+ *  1. A loss after segment 4 is accepted, and the log goes on with segment 5, after an offset gap.
+ *  2. The row of segment 4 is damaged on the owner's disk. The log has 0 to 3 and 5: it takes segment 4 for given up.
+ *  3. Other nodes ask what becomes of their replicas of segment 4. The replicas are surplus, and dropped everywhere.
+ * So where any row is damaged, no missing segment between segments or before the next offset gap is dropped on other
+ * nodes. Segments that were given up stay, too, where a node comes back with them. The next owner asks all nodes for
+ * the newest segment before the gap (below.h). Damaged rows stay damaged: each start comes here again. */
 struct leat_segment_range leat_takeover_unsure(const struct leat_partition *partition,
                                                struct leat_segment *const *segs, size_t count,
                                                const struct leat_log_tail *tail)

@@ -11,7 +11,7 @@
 #include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 
-/* What a connection has not taken of one run of batches. */
+/* The bytes of one run of batches that a connection has not taken. */
 struct rest {
     struct leat_send send;
     struct leat_iov iov;
@@ -129,8 +129,8 @@ static struct leat_peer *rests_victim(const struct leat_peer *peer, size_t bytes
     return NULL;
 }
 
-/* false: the connection itself is closed. What those have who are closed comes back in this turn
- * or the next, and counts no more. Who is slow alone keeps what was given to it: that has a limit of its own
+/* false: the connection itself is closed. The rests of closed connections are freed in this turn or the next, and
+ * count no more. The only slow connection keeps its lent memory: its answers have a limit of their own
  * (LEAT_PEER_QUEUED_BYTES_MAX), which in a small server is more than all rests may take. */
 static bool rest_admit(struct leat_peer *peer, size_t bytes)
 {

@@ -42,7 +42,8 @@ struct leat_lender {
 
 leat_err leat_lender_init(struct leat_core *core, uint32_t buffer_count) LEAT_NODISCARD;
 void leat_lender_fini(struct leat_core *core);
-/** A buffer of LEAT_DISK_BUFFER_BYTES, or NULL: others wait, or none is free. Thread: core, as of all of these. */
+/** A buffer of LEAT_DISK_BUFFER_BYTES, or NULL: other fetches wait, or no buffer is free. Thread: core, as for all of
+ * these functions. */
 void *leat_buffer_try(struct leat_core *core);
 /** Wait in line; each connection has one of its waits served in turn. wait: borrowed until on_buffer, or the end. */
 void leat_buffer_wait(struct leat_core *core, struct leat_peer *peer,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locate: where is the earliest, the latest record, or the one of a time or an offset? Logs are
- * asked one after the other, each on its own core. */
+/* Locate: where is the earliest or the latest record of a log, or the record of a time or an offset? Logs are asked
+ * one after the other, each on its own core. */
 #include "broker/data/locate.h"
 
 #include <stdio.h>
@@ -71,7 +71,8 @@ static void locator_on_buffer(struct leat_buffer_wait *wait, void *buffer)
 {
     struct leat_locator *locator = wait->owner;
     locator->buffer = buffer;
-    locator_begin(locator); /* by mail even to oneself: who gave it is in the middle of something */
+    /* By mail even to its own core: the caller is in the middle of a step */
+    locator_begin(locator);
 }
 
 /* The bytes have left memory: the same log again, with a buffer. */
@@ -156,7 +157,7 @@ static void mail_myself(struct leat_core *home)
     leat_core_mail(home, home->index, &home->data->locate_mail, locate_deliver_turn);
 }
 
-/* The log has said what it can at once. */
+/* The log has answered what it can answer at once. */
 static void locator_looked(struct leat_locator *locator)
 {
     if (!locator->op.seeks) {

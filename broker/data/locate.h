@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where logs begin and end, and where a time is in them: the native request. Others: broker/front_logs.h. */
+/* Where logs begin and end, and where a time is in them: the native request. Requests of front ends:
+ * broker/front_logs.h. */
 #ifndef LEAT_BROKER_DATA_LOCATE_H
 #define LEAT_BROKER_DATA_LOCATE_H
 

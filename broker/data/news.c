@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SUBTLE: why a stream's logs are made in pieces. (1) One CreateTopics asks for 32,768 logs; each takes some 20 us,
- * most of it for memory. (2) Made in one piece they keep their core for half a second, on every core. (3) Nobody else
- * who is connected there is answered meanwhile. */
+ * most of it for memory. (2) Made in one piece, the logs keep their core busy for half a second, on every core. (3)
+ * The core answers no other connection meanwhile. */
 #include "broker/data/news.h"
 
 #include "base/assert.h"
@@ -35,7 +35,7 @@ static void news_go_on(struct leat_core *core)
     struct leat_news_line *line = core->data->news;
     struct leat_list *link;
     if (line->inside) return;
-    /* Who stops makes nothing more, and is not kept from its end. */
+    /* A core that stops makes no more logs, and must not be kept from its end. */
     if (core->stopping) line->left = INT32_MAX;
     line->inside = true;
     while (line->left > 0 && (link = leat_list_pop_front(&line->items)) != NULL) {

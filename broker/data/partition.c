@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The logs of one core: their table, what they tell their core, and their regular care. */
+/* The logs of one core: their table, their events to the core, and their regular care. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -52,7 +52,8 @@ static void partition_grow(struct leat_core *core)
 /* SUBTLE: a log of a stream that is being deleted goes as soon as it is made.
  *  1. A stream is deleted, and this core deletes the stream's logs in pieces (walk.c).
  *  2. Between two pieces a takeover, or a start, makes a log that the deletion has passed already.
- *  3. Nobody would delete that log, and the next report would read the stream's name from freed memory. */
+ *  3. The deletion would never come back to this log, and the next report would read the stream's name from freed
+ *     memory. */
 leat_err leat_partition_create(struct leat_core *core, struct leat_stream *stream,
                                struct leat_log_ref ref, struct leat_epoch epoch,
                                struct leat_segment *const *segs, size_t seg_count,
@@ -454,7 +455,7 @@ void leat_partition_care(struct leat_core *core)
         leat_list_remove(&partition->care);
         leat_list_push_back(&core->data->idle_logs, &partition->care);
     }
-    /* A slice of the others, from the front to the back of their list. */
+    /* A slice of the idle logs: taken at the head of their list, put back at its tail. */
     uint32_t slice = core->data->partition_count / CARE_IDLE_TICKS + 1;
     for (uint32_t i = 0; i < slice && !leat_list_empty(&core->data->idle_logs); i++) {
         struct leat_partition *partition = LEAT_CONTAINER(

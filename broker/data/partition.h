@@ -12,7 +12,7 @@ struct leat_append_request;
 
 enum {
     LEAT_OLDER_TICKS = 5, /* segments that were on no node are looked for again after so many */
-    LEAT_OLDER_READ_US = 1000 * 1000, /* ... and when one of them is read, at most this often */
+    LEAT_OLDER_READ_US = 1000 * 1000, /* ... and at a read of such a segment, at most this often */
     LEAT_OLDER_READ_TICKS = 10,       /* a read waits for older segments for so many */
 };
 
@@ -53,8 +53,8 @@ struct leat_partition {
     const struct leat_segment *last_damaged;
     /* The log goes: another node owns it. */
     struct give_up *give_up;
-    struct recover_call
-        *recover; /* an operator gives up the records that its end has lost; NULL: no such call */
+    /* an operator gives up the records that its end has lost; NULL: no such call */
+    struct recover_call *recover;
     struct leat_move_part *moving; /* DRAINS: to be handed over */
     /* whether its first segments are damaged was not known when the log was made */
     bool damage_untold;
@@ -149,11 +149,11 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
                              size_t seg_count, const struct leat_log_tail *tail) LEAT_NODISCARD;
 /** The log is gone or stopped: take it out of the tables and free it. */
 void leat_partition_destroy(struct leat_partition *partition);
-/** Wake whoever waits on it: they look again. */
+/** Wake the requests that wait for the partition: they look again. */
 void leat_partition_wake(struct leat_partition *partition);
 /** Commit "opened" for logs whose first segment has started. */
 void leat_partition_send_openings(struct leat_core *core);
-/** From now on it is looked at every second again. */
+/** From now on the log gets its care every second again. */
 void leat_partition_watch(struct leat_partition *partition);
 /** What a reader is told when a read of the log has ended. Segments that are missing here may be on a node that is
  * down: then the answer is LEAT_E_STARTING, which tells the reader to try again, and not to pass over them. Thread:

@@ -59,9 +59,9 @@ static struct leat_rep_node rep_node(const struct leat_member *member)
     return node;
 }
 
-/* As of segments of its own (cut_orphan() in bringup.c): only of ids that were given out. SUBTLE: one that is on its
- * way out counts, too. (1) The deletion comes as this node starts, and by core 0, which has no replicas yet.
- * (2) They are taken. (3) The stream goes from core 0, and nobody looks at them again. */
+/* As for this node's own segments (cut_orphan() in bringup.c): only ids that were given out count. SUBTLE: a stream
+ * that is being deleted counts, too. Else (1) the deletion comes as this node starts, and reaches core 0, which has
+ * no replicas yet; (2) core 0 takes the replicas; (3) the stream goes from core 0, and the replicas stay for ever. */
 bool leat_replicate_stream_is_deleted(const struct leat_core *core, uint32_t stream)
 {
     LEAT_ASSERT_OWNER(core);
@@ -243,7 +243,7 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
     struct leat_error error = {LEAT_OK, ""};
     if (replicate->primary == NULL || member->self) return;
     struct leat_rep_node node = rep_node(member);
-    /* An older incarnation of that node writes here no more: fenced before the new one is heard. */
+    /* An older incarnation of this member writes here no more: it is fenced before the new incarnation is heard. */
     leat_err rc = LEAT_OK;
     if (replicate->backup != NULL && before != 0 && before < member->info.incarnation)
         rc = leat_backup_fence(replicate->backup, member->info.name, before, on_fenced, NULL);
@@ -296,7 +296,8 @@ void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accou
 
 static void on_fenced(void *arg)
 {
-    (void)arg; /* requests of the fenced are refused from the call on; nobody waits for the rest */
+    /* Requests of the fenced node are refused from the call on; no request waits for the rest */
+    (void)arg;
 }
 
 /* ---- logs ---- */

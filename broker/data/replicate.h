@@ -18,7 +18,7 @@ struct leat_found;
 struct leat_msg_accounts;
 
 enum {
-    LEAT_VERSION_ROWS_MAX = 4096, /* logs of one request to the coordinator */
+    LEAT_VERSION_ROWS_MAX = 4096, /* logs in one request to the coordinator */
 };
 
 /* Versions on their way to the coordinator: one request for each (epoch, version). */
@@ -56,11 +56,11 @@ leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_seg
                                size_t seg_count, const struct leat_log_tail *tail,
                                struct leat_store_port *out_store_port) LEAT_NODISCARD;
 void leat_replicate_detach(struct leat_partition *partition);
-/** That stream was, and was deleted: what comes of it is not kept. Thread: the core. */
+/** The stream existed, and was deleted: segments of it that come are not kept. Thread: the core. */
 bool leat_replicate_stream_is_deleted(const struct leat_core *core, uint32_t stream);
 /** Replicas that the store found at start go to the backup. Thread: core 0. */
 leat_err leat_replicate_take_found(struct leat_core *core) LEAT_NODISCARD;
-/** Add this core's share; also what its backup and its sink did. */
+/** Add this core's share; also the share of its backup and its sink. */
 void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts);
 /** "disk" where all copies are on one host; "memory" with three copies and more. */
 enum leat_durability leat_replicate_durability(const struct leat_stream_settings *settings);

@@ -38,9 +38,9 @@ static void retire_on_deleted(void *arg, struct leat_log *log)
     if (core->stopping) leat_core_log_stopped(core);
 }
 
-/* SUBTLE: one that is drained for a move goes too. (1) It is stopped, and the coordinator is asked. (2) The
- * deletion is committed first, so the move is refused. (3) Nobody would ever look at it again: its segments
- * would stay until the next start, or it would go on, with a stream that is no more. */
+/* SUBTLE: a log that is drained for a move goes too. (1) The log is stopped, and the coordinator is asked. (2) The
+ * deletion is committed first, so the move is refused. (3) Without the deletion here, the log's segments would stay
+ * until the next start, or the log would go on, with a stream that does not exist any more. */
 void leat_partition_delete(struct leat_core *core, struct leat_partition *partition)
 {
     LEAT_ASSERT_OWNER(core);

@@ -13,9 +13,9 @@ struct leat_stream {
     struct leat_stream *by_id_next, *by_name_next;
     struct leat_stream_desc *desc;    /* a reference */
     uint64_t logs;                    /* as counted in logs_known */
-    struct leat_begun *begun;         /* a reference: of its logs here, those that have begun */
-    struct leat_known_places *places; /* where its copies are; NULL: nobody wanted to know lately */
-    bool published;                   /* every core has its logs: it may be told of */
+    struct leat_begun *begun;         /* a reference: the stream's logs here that have begun */
+    struct leat_known_places *places; /* where its copies are; NULL: no request asked lately */
+    bool published;                   /* every core has its logs: clients may learn of the stream */
     bool deleted;                     /* its end is committed, and on its way over the cores */
     bool logs_missing;                /* some could not be made here: the tick tries again */
     struct leat_list waiters;         /* struct leat_stream_wait */

@@ -34,9 +34,8 @@ enum {
     LEAT_CORE_READS_MIN = 256,
     LEAT_CORE_CALLS_MAX = 4096,   /* other requests under way */
     LEAT_PEER_REQUESTS_MAX = 256, /* under way on one connection; then it is not read from */
-    LEAT_PEER_QUEUED_BYTES_MAX =
-        /* Answers not taken; then the connection is neither read nor fetched for */
-    8 * 1024 * 1024,
+    /* Answers not taken; then the connection is neither read nor fetched for */
+    LEAT_PEER_QUEUED_BYTES_MAX = 8 * 1024 * 1024,
     LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then the connection is closed */
     LEAT_PEER_STALL_US = 10 * 1000 * 1000,          /* takes no bytes that long: closed */
     /* Connections that have not said who they are; then the oldest is closed */

@@ -35,9 +35,8 @@ enum {
     LEAT_OUTPUT_LAST_US = 1000 * 1000, /* likewise, of an answer in the last part */
     LEAT_OUTPUT_STRUCTS_US =
         2 * 1000 * 1000, /* ... while other connections wait for structs of requests: stock.h */
-    LEAT_OUTPUT_KEEP_US =
-        /* Room is kept so long for a connection whose turn came and that does not ask again */
-    2 * 1000 * 1000,
+    /* Room is kept so long for a connection whose turn came and that does not ask again */
+    LEAT_OUTPUT_KEEP_US = 2 * 1000 * 1000,
     /* So long a late address comes after other addresses */
     LEAT_OUTPUT_LATE_US = 10 * 60 * 1000 * 1000,
 };

@@ -26,17 +26,13 @@ struct leat_peer;
 struct leat_sharer;
 
 enum {
-    LEAT_CORE_OWN_BYTES =
-        512 *
-        /* Structs that connections own, beyond the stocks of a core: they have a part of the budget */
-        1024,
-    LEAT_PEER_OWN_BYTES =
-        /* Of one connection: if it pipelines, while half of LEAT_CORE_OWN_BYTES is left; for its only request always */
-    4096,
-    LEAT_PEER_OWN_BYTES_MOST =
-        /* Of one connection, for its only request, while LEAT_CORE_OWN_BYTES are not used up; beyond, segments give
-         * up memory */
-    16 * 1024,
+    /* Structs that connections own, beyond the stocks of a core: they have a part of the budget */
+    LEAT_CORE_OWN_BYTES = 512 * 1024,
+    /* Of one connection: if it pipelines, while half of LEAT_CORE_OWN_BYTES is left; for its only request always */
+    LEAT_PEER_OWN_BYTES = 4096,
+    /* Of one connection, for its only request, while LEAT_CORE_OWN_BYTES are not used up; beyond, segments give up
+     * memory */
+    LEAT_PEER_OWN_BYTES_MOST = 16 * 1024,
     LEAT_STOCK_WAIT_US = 10 * 1000 * 1000, /* so long a connection's only request waits: closed */
 };
 

@@ -47,9 +47,9 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
  *  2. leat_tail_left() looks for an end where no owner went on. Readers were shown nothing beyond the shortest
  *     replica that a recovery cut, so leat_tail_left() takes the shortest. Here the owner went on after the gap, and
  *     readers were shown the owner's replica: the shortest replica may lack some of these records.
- * One owner wrote all replicas, so a longer replica begins with the bytes of a shorter one. The owner made as many
- * copies of its own replica as its stream wants, and dropped replicas of failed recovery attempts where it heard of
- * them: so the replica on most nodes counts. Of two replicas on as many nodes the longer one counts: no record that a
+ * One owner wrote all replicas, so a longer replica begins with the bytes of a shorter replica. The owner made as
+ * many copies of its own replica as its stream wants, and dropped the replicas of failed recovery attempts that it
+ * heard of: so the replica on most nodes counts. Of two replicas on as many nodes the longer counts: no record that a
  * reader was shown is to be missing. leat_below_add() orders by segment and epoch as all other rules do
  * (leat_tail_order()). */
 static uint32_t best(const struct leat_below_found *found)

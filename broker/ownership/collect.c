@@ -209,7 +209,7 @@ static void rows_filter(struct collecting *it)
     it->count = kept;
 }
 
-/* ---- parked without a batch: what it says of the segment before is in the file ---- */
+/* ---- parked without a batch: the file says which segment precedes it ---- */
 
 static void starts_read(struct collecting *it);
 
@@ -367,7 +367,7 @@ static void collect_deliver(void *actor, struct leat_mail *mail)
         collect_begin(core, collect);
         return;
     }
-    collect->rc = LEAT_E_STARTING; /* what it found is not looked through yet */
+    collect->rc = LEAT_E_STARTING; /* the replicas that it found are not looked through yet */
     leat_collected(core->env->post, collect);
 }
 

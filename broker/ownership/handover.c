@@ -30,7 +30,7 @@ static void give_up_deliver(void *actor, struct leat_mail *mail)
         struct leat_segment *seg = LEAT_CONTAINER(link, struct leat_segment, by_log);
         leat_err rc = leat_backup_take_own(core->data->replicate->backup, seg,
                                            give_up->node->incarnation, seg == give_up->useless);
-        /* A few bytes each. Without them the segment would be nobody's until the next start. */
+        /* A few bytes each. Without them the segment would belong to no log and no backup until the next start. */
         LEAT_ASSERT(rc == LEAT_OK);
     }
     leat_mem_free(give_up);

@@ -134,7 +134,7 @@ static void part_on_stopped(void *arg, struct leat_log *log)
     leat_partition_enter(partition, LEAT_PARTITION_DRAINED);
     leat_log_end(log, &tail);
     leat_log_info(log, &info);
-    if (core->stopping && info.state != LEAT_LOG_SERVING) /* its end is not the one to commit */
+    if (core->stopping && info.state != LEAT_LOG_SERVING) /* its end is not safe to commit */
         part->rc = leat_error_set(&part->error, LEAT_E_STARTING, "the node stops");
     else if (info.state != LEAT_LOG_SERVING && partition->copies != NULL &&
              leat_primary_log_is_writing(partition->copies))
@@ -197,9 +197,9 @@ static leat_err part_check(struct leat_core *home, struct leat_move_part *part,
 }
 
 /* SUBTLE: the coordinator was not asked, so this node is the owner in the same epoch.
- *  1. Of the two logs of a streamlet one is stopped, and the disk fails the other's last flush.
- *  2. What is known of that one's end is not to be committed, and the move is refused.
- *  3. Nobody would ever tell the first one anything: it would take no appends until a restart. */
+ *  1. Of the two logs of a streamlet the first is stopped, and the disk fails the second log's last flush.
+ *  2. The known end of the second log must not be committed, and the move is refused.
+ *  3. Without a message here the first log would take no appends until a restart. */
 static void part_goes_on(struct leat_core *home, const struct leat_move_part *part)
 {
     struct leat_partition *partition = leat_partition_find(home, part->ref);

@@ -130,7 +130,7 @@ static void reopen_failed(struct recover_call *recover)
     recover_end(recover);
 }
 
-/* The old log is off, and nothing of its copies is under way: make it anew behind the gap. */
+/* The old log is off, and no request of its copies is under way: make the log anew, after the gap. */
 static void recover_reopen(void *arg)
 {
     struct recover_call *recover = arg;
@@ -213,7 +213,7 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
  *     new log. */
 static void recover_stay(struct leat_core *home, struct leat_partition *partition)
 {
-    if (partition->give_up != NULL) return; /* it goes all the same, and asks then */
+    if (partition->give_up != NULL) return; /* the log goes all the same, and asks then */
     leat_partition_enter(partition, LEAT_PARTITION_SERVES);
     if (home->stopping) {
         leat_core_log_stop(home, partition);
@@ -261,9 +261,9 @@ static void recover_on_committed(struct leat_coordinate *request)
     leat_log_stop(partition->log, recover_on_stopped, recover);
 }
 
-/* ---- in front, or between others: the log is whole where it ends, and says itself what readers pass over ---- */
+/* ---- lost segments before the log's first, or between two: the log's end is whole, and readers are told ---- */
 
-/* What there is to give up, and what an operator can have seen. false: nothing. */
+/* The records that can be given up, and the bytes that an operator can have seen. false: none. */
 static bool range_words(struct leat_log *log, char *out, size_t bytes, bool *out_only_seen)
 {
     struct leat_log_passed passed;
@@ -380,7 +380,7 @@ static void left_elsewhere(const struct recover_call *recover,
             (unsigned long long)partition->highest_segment);
 }
 
-/* What is known of it: of most segments nothing is read before a reader, or the scrub, comes by. */
+/* The known holes and damaged segments: most segments are not read before a reader, or the scrub, needs them. */
 static void holes_tell(const struct leat_log *log, char *out, size_t bytes)
 {
     char more[40] = "";

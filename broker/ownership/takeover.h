@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that come: what is under way of each. See handover.h; private to takeover*.c.
+/* Logs that come: the state of each takeover. See handover.h; private to takeover*.c.
  *
- * All of it on core 0, where the replicas are, but for the moment in which a segment is given to a log on the
- * log's own core. takeover.c: who is next; takeover_get.c: a segment becomes this node's own, wherever it is;
- * takeover_home.c: its log is made, or gets it. */
+ * All steps run on core 0, which has the replicas, except the moment in which the log's own core gets a segment.
+ * takeover.c: which takeover goes on next; takeover_get.c: a segment becomes this node's own, wherever it is;
+ * takeover_home.c: the log is made, or gets the segment. */
 #ifndef LEAT_BROKER_OWNERSHIP_TAKEOVER_H
 #define LEAT_BROKER_OWNERSHIP_TAKEOVER_H
 

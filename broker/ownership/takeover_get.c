@@ -236,7 +236,7 @@ static void start_submit(struct leat_takeover *takeover, const struct leat_disk 
                          on_done, takeover);
 }
 
-/* How much of it has to be read again; 0: all of the start entry is there. */
+/* How many bytes of the start entry have to be read again; 0: the whole entry is there. */
 static uint32_t start_longer(const struct leat_takeover *takeover)
 {
     const struct leat_disk_read *read = &takeover->read;
@@ -398,7 +398,7 @@ static void on_older_read(struct leat_disk_io *io)
         older_later(takeover, partition); /* or there is no memory */
 }
 
-/* ---- which: between others, the newest first, then in front ---- */
+/* ---- which segment: between two segments, the newest first, then before the first ---- */
 
 static bool next_place(const struct leat_partition *partition, struct leat_log_hole *out_hole,
                        bool *out_between)
