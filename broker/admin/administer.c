@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may ask for what changes the cluster: see administer.h. */
+/* Which connections may ask for changes of the cluster: see administer.h. */
 #include "broker/admin/administer.h"
 
 #include <string.h>

@@ -25,7 +25,7 @@ void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame);
-/** Nobody waits for its answers any more: give up the places that its requests hold. */
+/** No client waits for the peer's answers any more: give up the places that its requests hold. */
 void leat_groups_peer_closed(struct leat_peer *peer);
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
@@ -33,7 +33,7 @@ void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *fram
 void leat_producer_ids_fini(struct leat_core *core);
 /** Ask a log's core, wherever it is; query->on_done follows, never inside. Thread: core. */
 void leat_segment_group_ask(struct leat_core *core, struct leat_segment_group_query *query);
-/** What the log of this core says of that group: query->rc, and if that is LEAT_OK the rest of what is asked. */
+/** What the log of this core says of the group of segments: query->rc, and at LEAT_OK the rest of the answer. */
 void leat_segment_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
                              struct leat_segment_group_query *out);
 /** Broker side of one home log's groups. */

@@ -117,7 +117,8 @@ static void cluster_write_recovery(struct leat_msg_writer *writer,
     }
 }
 
-/* What it committed before it listened may leave the port to the system: it alone knows by now which it is. */
+/* The address that the node committed before it listened may leave the port to the system: only the node itself knows
+ * the port. */
 static const char *address_of(const struct leat_node *node, const struct leat_node_info *info)
 {
     bool own = info->incarnation == node->incarnation && node->options.cluster.advertise == NULL;

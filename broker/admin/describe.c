@@ -41,7 +41,7 @@ struct describe_call {
     struct leat_stream_desc *desc; /* a reference */
     uint32_t count, at;            /* at: of the logs, on the core whose turn it is */
     struct describe_log *logs;
-    struct leat_locate_op front; /* where the one at `at` begins */
+    struct leat_locate_op front; /* where the log at `at` begins */
     struct leat_core *front_core;
     uint64_t fronts_until_us; /* 0: none was waited for yet */
     bool lack_space;          /* logs of this node, when they asked last */
@@ -209,7 +209,7 @@ static void fill_copies(struct leat_msg_log_info *row, const struct leat_partiti
     row->segments_lacking = status.segments_lacking;
 }
 
-/* Others than these have room in their last segment, or had when they asked last. */
+/* For a log that lacks space. Any other log has room in its last segment, or found space when it last asked. */
 static void say_space(struct describe_log *log, const struct leat_node *node)
 {
     bool alone = node->options.cluster.node_address == NULL;
@@ -267,7 +267,7 @@ static void describe_on_front(struct leat_locate_op *op)
 {
     struct describe_call *describe = op->owner;
     struct leat_core *core = describe->front_core;
-    /* It was not found out in the time that reads have: of the others it would not be either. */
+    /* The log's beginning was not found out in the time that reads have: for the other logs it would not be either. */
     if (op->rc == LEAT_E_STARTING) describe->fronts_until_us = leat_core_now(core);
     /* By mail even to oneself: the log is in the middle of something. */
     leat_core_mail(core, core->index, &describe->call.mail, describe_deliver);

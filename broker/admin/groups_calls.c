@@ -210,7 +210,7 @@ static leat_err decode_fetch(struct group_call *group, struct leat_msg_reader *r
     return reader->failed ? LEAT_E_INVALID : LEAT_OK;
 }
 
-/* Behind a request that another node has handed on stands [address], in so many bytes: whose it is. */
+/* A request that another node has forwarded ends with [address], in so many bytes: the address of its client. */
 enum { ADDRESS_BYTES = 10, ADDRESS_ARRAY = 0x91, ADDRESS_U64 = 0xcf };
 
 static void address_write(uint8_t *at, uint64_t address)
@@ -273,7 +273,8 @@ static void group_on_made(struct leat_maker *maker)
 {
     struct group_call *group = maker->owner;
     if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS) {
-        /* As many copies as there were nodes a moment ago: one has gone meanwhile. Nobody asked for that. */
+        /* The stream of homes gets as many copies as there are nodes: a node has gone meanwhile, and the client can't
+         * change this. */
         group_end(group, maker->rc == LEAT_E_INVALID ? LEAT_E_AGAIN : maker->rc, maker->error.text);
         return;
     }
@@ -409,7 +410,8 @@ static void group_deliver_home(void *actor, struct leat_mail *mail)
         LEAT_BUG(OLD_HOME) ? LEAT_OK : leat_node_stands(core->node, &group->request.error);
     if (group->request.rc == LEAT_OK) {
         group->waiting =
-            partition->groups; /* before: one that waits may be on its way back already */
+            /* Set before the call: a request that waits may be on its way back already */
+            partition->groups;
         if (!leat_groups_do(partition->groups, &group->request)) return;
         group->waiting = NULL;
     }
@@ -436,8 +438,8 @@ static void group_deliver_cancelled(void *actor, struct leat_mail *mail)
     if (group->answered) group_end(group, LEAT_E_CANCELLED, NULL);
 }
 
-/* Mail of one core to another keeps its order, so the request has been here before. It has gone
- * back, or waits, and then goes back from within. */
+/* Mail of one core to another keeps its order, so the request has been here before. The request has gone back, or it
+ * waits, and then leat_groups_cancel() sends it back. */
 static void group_deliver_cancel(void *actor, struct leat_mail *mail)
 {
     struct group_call *group = LEAT_CONTAINER(mail, struct group_call, cancel);
@@ -500,13 +502,13 @@ static void answer_write(struct leat_msg_writer *writer, const struct leat_group
     }
 }
 
-/* The answer is larger than what needs no account. What it takes is held by the call until it is written. */
+/* The answer is larger than an answer that needs no account. The call holds its bytes until it is written. */
 static bool group_asks_again(struct group_call *group)
 {
     struct leat_groups_request *request = &group->request;
     if (request->rc != LEAT_E_NO_MEMORY || request->answer_bytes <= request->answer_bytes_max)
         return false;
-    /* There may be more of it when it comes again. */
+    /* The answer may be larger when the request comes again. */
     size_t most = request->answer_bytes + request->answer_bytes / 8;
     if (!leat_call_hold(&group->call, most)) {
         group_end(group, LEAT_E_AGAIN,

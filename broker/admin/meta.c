@@ -230,7 +230,7 @@ static void metadata_answer(struct leat_pace_step *step)
     struct leat_core *core = meta->call.core;
     struct leat_msg_writer writer;
     if (!meta->call.by_link && meta->call.peer->conn == NULL) {
-        metadata_end(meta, LEAT_E_CLOSED, NULL); /* nobody hears it */
+        metadata_end(meta, LEAT_E_CLOSED, NULL); /* the client has gone */
         return;
     }
     if (seeker->count == 0) {

@@ -16,9 +16,9 @@
 
 /* One round of questions about a stream: to this node's own cores, and to the other owners. */
 struct places {
-    struct leat_core *core; /* who asks */
+    struct leat_core *core; /* the core that asks */
     struct leat_stream_desc *desc;
-    struct leat_log_places *logs; /* [streamlets * logs], as far as it is known */
+    struct leat_log_places *logs; /* [streamlets * logs], the known ones */
     void (*on_done)(struct places *places);
     struct leat_mail mail;
     uint32_t parts_out;
@@ -30,7 +30,8 @@ struct places {
 
 /* What a core remembers of a stream. */
 struct leat_known_places {
-    struct leat_list link; /* core->placer->known: those wanted last at the end */
+    /* core->placer->known: the streams that were wanted last are at the end */
+    struct leat_list link;
     struct leat_stream *stream;
     const struct leat_stream_desc *asked; /* as it was when it was asked about; only compared */
     bool asking;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes have the copies of a stream's logs now: asked of their owners when somebody wants to know,
- * and remembered for a while, by each core for itself. Private to broker/; what front ends call is in
+/* Which nodes have the copies of a stream's logs now. The owners are asked when a request wants to know, and each
+ * core remembers the answers for a while. Private to broker/; functions that front ends call are in
  * broker/front_logs.h. */
 #ifndef LEAT_BROKER_ADMIN_PLACES_H
 #define LEAT_BROKER_ADMIN_PLACES_H

@@ -43,7 +43,8 @@ static void add_troubled(struct leat_report *report, const struct leat_partition
     report->troubled[at].log = partition->ref;
     snprintf(report->troubled[at].stream, sizeof report->troubled[at].stream, "%s",
              partition->stream->desc->name);
-    /* An operator who misses groups does not know the stream leat.sets. A home that takes appends serves its groups. */
+    /* An operator who misses groups does not know the stream leat.sets, so the line says "home". A home that takes
+     * appends serves its groups. */
     leat_log_info(partition->log, &info);
     bool home = partition->groups != NULL && info.state != LEAT_LOG_SERVING;
     snprintf(report->troubled[at].why, sizeof report->troubled[at].why, "%s%.180s",
@@ -117,7 +118,8 @@ static void report_deliver_space(void *actor, struct leat_mail *mail)
     report->on_done(report);
 }
 
-/* Asking a file system for its space may block. Nobody may have asked for a segment since there is space again. */
+/* Asking a file system for its space may block. Space is asked for, as no log may have asked for a segment since
+ * space came back. */
 uint64_t leat_report_disk_lacks(const struct leat_node *node)
 {
     const struct leat_disk *disk = node->options.store_env->disk;

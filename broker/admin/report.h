@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node says of itself for CLUSTER_STATUS: its memory, the copies of its logs, and how it
- * reaches the others. Private to broker/. */
+/* A node's report about itself for CLUSTER_STATUS: its memory, the copies of its logs, and how it reaches the other
+ * nodes. Private to broker/. */
 #ifndef LEAT_BROKER_ADMIN_REPORT_H
 #define LEAT_BROKER_ADMIN_REPORT_H
 
@@ -17,7 +17,7 @@ enum {
 
 /* Caller's storage until on_done. */
 struct leat_report {
-    struct leat_core *core; /* who asks */
+    struct leat_core *core; /* the core that asks */
     void (*on_done)(struct leat_report *report);
     void *owner;
     struct leat_msg_node_report sums; /* texts and peers are not used */

@@ -13,12 +13,12 @@
 #include "broker/net/call.h"
 #include "broker/net/core.h"
 
-/* SUBTLE: what a log does not know yet is no answer.
- *  1. A log of groups 0 to 2 comes to this node: its last segment first, which has not been read yet. So it seems to
- *     begin with group 2.
- *  2. A member commits half of group 0. What is in front of the first group has been dropped, so the home
- *     takes groups 0 and 1 for done.
- *  3. The older segments come, and nobody reads what is left of them. */
+/* SUBTLE: a log that does not know its beginning yet gives no answer.
+ *  1. A log of groups 0 to 2 comes to this node: its last segment first, which has not been read yet. So the log
+ *     seems to begin with group 2.
+ *  2. A member commits half of group 0. Groups before the first group were dropped, so the home takes groups 0 and 1
+ *     for done.
+ *  3. The older segments come, and no member reads the rest of these groups. */
 void leat_segment_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
                              struct leat_segment_group_query *out)
 {
@@ -84,7 +84,7 @@ static void group_on_answer(struct leat_ask *ask, leat_err rc, const struct leat
 {
     struct group_ask *own = ask->owner;
     struct leat_segment_group_query *query = own->query;
-    (void)why; /* nobody is told: the group tries again with its next commit */
+    (void)why; /* no client gets the reason: the group tries again with its next commit */
     leat_mem_free(own);
     query->rc = rc;
     if (rc == LEAT_OK) {

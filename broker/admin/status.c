@@ -116,9 +116,9 @@ void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *fram
                          "a producer id is asked for as [id or -1, epoch or -1]");
         return;
     }
-    /* Without a registry: producer state is per log, and there the higher epoch wins. Who asks again, because the first
-     * answer was lost, gets the same epoch on any node; an id that was never given out is not refused.
-     * The last epoch of an id is not followed by its first: such a producer gets a new id. */
+    /* Without a registry: producer state is per log, and there the higher epoch wins. A client that asks again,
+     * because the first answer was lost, gets the same epoch on any node; an id that was never given out is not
+     * refused. The last epoch of an id is not followed by its first: such a producer gets a new id. */
     if (ask.id >= 0 && ask.epoch >= 0 && ask.epoch < INT16_MAX) {
         producer_answer(&producer->call, ask.id, ask.epoch + 1);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams found, made and deleted, whoever asks. */
+/* Streams found, made and deleted, for all protocols. */
 #include "broker/admin/streams.h"
 
 #include <string.h>
@@ -63,10 +63,11 @@ static uint64_t other_bytes(const struct leat_core *core)
     return all > own ? all - own : 0;
 }
 
-/* Would so many logs more leave a node a step of its pool for segments, and themselves what their first segments
- * take? With one node fewer than there are.
- * SUBTLE: those that are being made count, of which no core knows yet. (1) A client names a thousand streams that
- * are not there, or a thousand clients do. (2) There is room for one. (3) Each is asked for before any is there. */
+/* Would `more` logs leave each node a step of its pool for segments, and the memory for their own first segments?
+ * Counted with one node fewer than there are.
+ * SUBTLE: logs that are being made count, though no core knows them yet. (1) A client names a thousand streams that
+ * do not exist, or a thousand clients do. (2) There is room for one stream. (3) All streams are asked for before any
+ * of them is made. */
 static leat_err memory_allowed(const struct leat_core *core, uint64_t more,
                                struct leat_error *error)
 {
@@ -132,7 +133,7 @@ leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_ms
     return memory_allowed(core, logs_of(core, settings), error);
 }
 
-/* Of one address half, and of all no more than there is. */
+/* An address gets half of the rate, and all addresses together the whole rate. */
 static bool rates_take(struct leat_core *core, struct leat_rate *all, struct leat_rate *own,
                        struct leat_rate_limit limit, uint32_t count)
 {
@@ -247,8 +248,8 @@ static void maker_on_created(struct leat_coordinate *request)
             leat_list_push_back(&stream->waiters, &maker->wait.link);
             return;
         }
-        /* It comes by way of the other cores, the answer came straight. (Ids only grow: one that
-         * came by and is not here was deleted meanwhile.) */
+        /* The stream's event passes over the other cores, and the answer came straight. (Ids only grow: a stream
+         * whose event has passed and that is not here was deleted meanwhile.) */
         if (stream == NULL && maker->id > core->data->stream_seen) {
             leat_list_push_back(&core->admin->stream_awaits, &maker->wait.link);
             return;
@@ -309,7 +310,8 @@ static void seeker_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
     seeker_next(catch_up->owner);
 }
 
-/* Of Kafka's metadata a sentence is no part, and who is refused asks again and again. */
+/* Kafka's metadata has no text for a refusal, and a refused client asks again and again: so the node log gets a line.
+ */
 static void seeker_refused(struct leat_core *core, const char *name, const struct leat_error *error)
 {
     uint64_t now_us = leat_core_now(core);
@@ -366,7 +368,7 @@ void leat_seeker_start(struct leat_seeker *seeker)
         seeker_next(seeker);
         return;
     }
-    /* Whoever asks another node right after a create wants to see it there. */
+    /* A client that asks another node right after a create expects to find the stream there. */
     seek->caught_up = true;
     seek->catch_up.on_done = seeker_on_caught_up;
     seek->catch_up.owner = seeker;
@@ -423,7 +425,8 @@ static void changer_done(struct leat_changer *changer)
 static void changer_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
 {
     struct leat_changer *changer = catch_up->owner;
-    (void)rc; /* it is committed; who asks before all cores have heard of it is told to try again */
+    /* The stream is committed; a client that asks before all cores have heard of it is told to try again */
+    (void)rc;
     changer_done(changer);
 }
 

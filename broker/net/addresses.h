@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many connections there are from where: no address takes the places of all others. */
+/* How many connections each address has: no address takes the places of all other addresses. */
 #ifndef LEAT_BROKER_NET_ADDRESSES_H
 #define LEAT_BROKER_NET_ADDRESSES_H
 
@@ -26,10 +26,10 @@ struct leat_addresses {
 /** most: 0: LEAT_ADDRESS_CONNECTIONS. Thread: startup. */
 void leat_addresses_init(struct leat_addresses *addresses, const struct leat_random *random,
                          uint32_t most);
-/** false: there are as many of it already. */
+/** false: the address has its limit of connections already. */
 bool leat_addresses_join(struct leat_addresses *addresses, const uint8_t key[LEAT_NET_KEY_BYTES],
                          uint32_t *out_bucket);
-/** Of all that share a bucket. Thread: any. */
+/** Connections of all addresses that share a bucket. Thread: any. */
 static inline uint32_t leat_addresses_count(const struct leat_addresses *addresses, uint32_t bucket)
 {
     return atomic_load_explicit(&addresses->counts[bucket], memory_order_relaxed);

@@ -159,9 +159,9 @@ static uint64_t rule_bytes(uint64_t memory_bytes, uint32_t cores)
     uint32_t buffers;
     uint64_t frames;
     uint64_t overhead = leat_node_overhead(memory_bytes, cores, &buffers, &frames);
-    /* Most compressed batches touch little of the memory for their check, so small budgets count no more than a
-     * share of it. Among the fixed overheads are the least that answers may take, appends for other cores and
-     * buffers kept ready. The smallest budgets keep their one step of pool. */
+    /* Most compressed batches touch little of the memory for their check, so small budgets count a share of it only.
+     * The fixed overheads have the minimum for answers, for appends for other cores and for buffers that are kept
+     * ready. The smallest budgets keep their one step of pool. */
     uint64_t more = cores * (leat_node_warm_bytes(memory_bytes, cores) +
                              leat_node_rest_bytes(memory_bytes, cores) +
                              leat_node_door_bytes(memory_bytes, cores) +

@@ -27,15 +27,15 @@ uint64_t leat_node_peers_bytes(uint64_t memory_bytes);
 /** Bytes that the members of all groups of one home may take. All homes together have a 32nd of the budget, but at
  * least enough for a few members each. */
 uint64_t leat_node_group_bytes(uint64_t memory_bytes);
-/** What the tables of all homes of groups may take: groups, their logs, what is committed of them. */
+/** Bytes that the tables of all homes of groups may take: groups, their logs, committed offsets and state. */
 uint64_t leat_node_tables_bytes(uint64_t memory_bytes);
 /** How many of `most` structs for requests a core has with this budget. */
 uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most);
 /** Bytes of one core's structs when all are in use, without structs of calls. */
 uint64_t leat_core_stocks_bytes(uint64_t memory_bytes, uint32_t cores);
-/** What one core has for answers that are not taken, and for calls. Thread: any. */
+/** Bytes of one core for answers that are not taken, and for calls. Thread: any. */
 uint64_t leat_node_output_bytes(uint64_t memory_bytes, uint32_t cores);
-/** What the waking logs of one core may read at once: see leat_restore_budget. */
+/** Bytes that the waking logs of one core may read at once: see leat_restore_budget. */
 uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
 
 #endif

@@ -17,9 +17,9 @@ static void call_turn_away(struct leat_peer *peer, const struct leat_frame *fram
         leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, code, text);
 }
 
-/* SUBTLE: an eighth of the places is for other nodes alone. (1) Clients of two addresses hold half each, by requests
- * that wait for long. (2) A node crashes, and those that take over its logs ask here for segments. (3) Without a place
- * they were told to try again for as long. */
+/* SUBTLE: an eighth of the places is for other nodes only. Else (1) clients of two addresses hold half of the places
+ * each, by requests that wait for long; (2) a node crashes, and the new owners of its logs ask this node for
+ * segments; (3) without a place the new owners are told to try again for as long. */
 static bool has_place(const struct leat_core *core, const struct leat_peer *peer)
 {
     const uint32_t most = core->calls_max, of_nodes = most / 8, own = peer->sharer->calls;
@@ -123,7 +123,7 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
                          "the answer does not fit one frame (1 MiB): ask for less at once");
         return;
     }
-    call_give(call); /* what it held is of no use any more: its answer may have that room */
+    call_give(call); /* the memory that the call held is of no more use: its answer may have it */
     if (!call->by_link && !leat_output_fits(call->peer, writer->used)) {
         leat_output_wait(call->peer, writer->used, true); /* until it is asked again */
         leat_call_refuse(call, LEAT_E_AGAIN,

@@ -35,7 +35,7 @@ bool leat_call_hold(struct leat_call *call, size_t bytes);
 void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writer);
 void leat_call_refuse(struct leat_call *call, leat_err code, const char *text);
 
-/** Nobody waits for the answer any more: the client's connection has gone. */
+/** No client waits for the answer any more: its connection has gone. */
 static inline bool leat_call_abandoned(const struct leat_call *call)
 {
     return !call->by_link && call->peer->conn == NULL;

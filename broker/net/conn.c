@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections: hello, frames, answers, and who is not read from for a while. */
+/* Connections: hello, frames, answers, and connections that are not read from for a while. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -18,7 +18,7 @@
 #include "broker/net/sharer.h"
 #include "broker/net/state.h"
 
-/* Named limits of a core; those of appends and reads are in data/core_data.h, of creates in admin/core_admin.h.
+/* Named limits of a core; limits of appends and reads are in data/core_data.h, of creates in admin/core_admin.h.
  * docs/operations.md shows them all. */
 enum {
     LEAT_CORE_PEERS_MAX = 65536, /* connections on one core */
@@ -59,7 +59,7 @@ struct leat_takeovers;
 struct leat_counters {
     _Atomic uint64_t appended_records, appended_bytes, fetched_records, fetched_bytes, connections;
     _Atomic uint64_t own_bytes; /* of connections, beyond the stocks */
-    /* What heap.c counts beside connections: those that are closed and have requests under way, and sharers. */
+    /* heap.c counts these beside connections: closed connections that have requests under way, and sharers. */
     _Atomic uint64_t closed_peers, addresses;
 };
 
@@ -101,7 +101,8 @@ struct leat_core {
     uint32_t calls, calls_max;
 
     struct leat_stock append_pool, part_pool, fetch_pool, item_pool, read_pool;
-    uint32_t stock_count, wants;    /* these, and other front doors'; looks at who wants some */
+    /* These, and those of other front ends; a counter of looks at connections that want structs */
+    uint32_t stock_count, wants;
     struct leat_list wanted_stocks; /* for which connections wait */
     uint8_t *scratch;               /* an answer is built here, then copied to its connection */
 

@@ -37,7 +37,7 @@ static uint64_t peers_taken(const struct leat_node *node)
     return peers * LEAT_HEAP_PEER_BYTES + addresses * LEAT_HEAP_ADDRESS_BYTES;
 }
 
-/* Structs of connections beyond those of the stocks that have a place in the budget. */
+/* Bytes of structs that connections own beyond the part of the budget for such structs. */
 static uint64_t owns_bytes(const struct leat_node *node)
 {
     uint64_t bytes = 0;
@@ -49,7 +49,7 @@ static uint64_t owns_bytes(const struct leat_node *node)
     return bytes;
 }
 
-/* What connections take beyond their place in the budget. */
+/* Bytes of connections beyond their part of the budget. */
 static uint64_t peers_bytes(const struct leat_node *node)
 {
     uint64_t taken = peers_taken(node);
@@ -220,9 +220,9 @@ bool leat_heap_waits(const struct leat_heap_wait *wait, uint64_t now_us)
     return asked_us != 0 && now_us < asked_us + LEAT_HEAP_WANTED_US;
 }
 
-/* SUBTLE: that one was made meanwhile does not begin the wait anew. (1) What lies past the pool's limit is written to
- * and stays. (2) Now and then a stored segment is dropped, and what it took is enough for one log. (3) Each of
- * thousands of logs would wait for as long as all of them may. */
+/* SUBTLE: a log that was made meanwhile does not begin the wait anew. Else (1) memory beyond the pool's limit is in
+ * use and stays; (2) now and then a stored segment is dropped, and its memory is enough for one log; (3) each of
+ * thousands of logs would wait for as long as all of them together may. */
 bool leat_heap_waited(struct leat_heap_wait *wait, uint64_t grown_bytes, uint64_t now_us)
 {
     uint64_t since_us = atomic_load_explicit(&wait->since_us, memory_order_relaxed);

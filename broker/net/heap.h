@@ -13,30 +13,31 @@ struct leat_node;
 struct leat_store_usage;
 
 enum {
-    /* A log waits so long for memory, since a step of the pool was last given back; then whoever asks for it is told
-     * so by name. It is made when there is room. */
+    /* A log waits so long for memory, since a step of the pool was last given back; then requests for the log are
+     * refused by name. The log is made when there is room. */
     LEAT_HEAP_WAIT_US = 10 * 1000 * 1000,
-    LEAT_HEAP_WANTED_US = 3 * 1000 * 1000, /* a log that waits asks more often than that */
-    /* Kept for segments that free others and for consumer groups, and since many logs may ask at a time; replicas of
-     * such segments of other nodes' may have half of it. */
+    LEAT_HEAP_WANTED_US = 3 * 1000 * 1000, /* a waiting log asks more often */
+    /* Kept for segments that free other segments and for consumer groups, and because many logs may ask at once;
+     * replicas of other nodes' segments of this kind may have half of it. */
     LEAT_HEAP_SPARE_BYTES = 3 * 1024 * 1024,
     LEAT_HEAP_SLAB_BYTES = 256 * 1024, /* descriptors and rows are made so many at a time */
-    /* Of a connection, with what the network has of it and of its address; and what one address, of IPv6 a /56, has on
-     * one core beside these. Both are counted together: as many addresses as connections have a place for fewer. */
+    /* Of a connection, with the network's memory for it and its address; and the memory of one address (of IPv6 a
+     * /56) on one core beside these. Both are counted together: as many addresses as connections have room for fewer
+     * connections. */
     LEAT_HEAP_PEER_BYTES = 1664,
     LEAT_HEAP_ADDRESS_BYTES = 3072,
-    LEAT_HEAP_TOLD_TICKS = 60,                      /* the node log has it once a minute */
-    LEAT_HEAP_LOG_LEAST_BYTES = 6144,               /* of a log without its segments, at least */
-    LEAT_HEAP_MEMORY_STEP_BYTES = 16 * 1024 * 1024, /* a larger budget is advised in these */
+    LEAT_HEAP_TOLD_TICKS = 60,        /* the node log has a line about it once a minute */
+    LEAT_HEAP_LOG_LEAST_BYTES = 6144, /* of a log without its segments, at least */
+    LEAT_HEAP_MEMORY_STEP_BYTES = 16 * 1024 * 1024, /* a larger budget is advised in these steps */
 };
 
 enum leat_heap_answer {
     LEAT_HEAP_FITS,
     LEAT_HEAP_WAITS, /* for a step that the pool gives back */
-    LEAT_HEAP_NEVER, /* there is none that it could give back */
+    LEAT_HEAP_NEVER, /* the pool has no step to give back */
 };
-/** May the heap have `over` bytes beyond its room? full_bytes: of the pool at start; grown_bytes: what it holds;
- * keeps: it gives no step back. */
+/** May the heap have `over` bytes beyond its part? full_bytes: of the pool at start; grown_bytes: of the pool now;
+ * keeps: the pool gives no step back. */
 enum leat_heap_answer leat_heap_look(uint64_t over, uint64_t full_bytes, uint64_t grown_bytes,
                                      bool keeps);
 
@@ -53,7 +54,7 @@ struct leat_heap_wait {
 };
 /** A log found no room, while the pool holds grown_bytes; it asks again. true: it has waited for LEAT_HEAP_WAIT_US. */
 bool leat_heap_waited(struct leat_heap_wait *wait, uint64_t grown_bytes, uint64_t now_us);
-/** Does one wait? */
+/** Does a log wait? */
 bool leat_heap_waits(const struct leat_heap_wait *wait, uint64_t now_us);
 
 /** Heap bytes for logs and stored segments beyond their part of the budget. Thread: any. */
@@ -76,9 +77,9 @@ bool leat_heap_holds(uint64_t memory_bytes, uint32_t cores, uint64_t logs, uint6
  * to all its logs, too. The first connections have their part in any budget (leat_node_peers_bytes()). Thread: any. */
 uint64_t leat_heap_least_memory(uint64_t memory_bytes, uint32_t cores, uint64_t logs,
                                 uint64_t segments);
-/** What is taken of the heap by all who have some of it or have asked for a segment. */
+/** Heap bytes that are taken, with the rows that logs have asked for. */
 uint64_t leat_heap_taken(uint64_t heap_bytes, const struct leat_store_usage *usage);
-/** Is there no memory for what one stored segment more takes, though the pool gave back all but one step? copies: what
+/** Is there no memory for one stored segment more, though the pool gave back all but one step? copies: the bytes that
  * the memory for replicas has taken of full_bytes. */
 bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown_bytes);
 /** The same for this node and `bytes` more; left_bytes of the last memory stay free. Thread: any core. */

@@ -11,13 +11,13 @@ struct leat_partition;
 struct leat_move_part;
 struct leat_peer;
 
-/* What parts below tell parts above: hooks.c has the one table of it. Thread: the core's. */
+/* Calls of lower libraries to higher ones: hooks.c has the one table of them. Thread: the core's. */
 struct leat_core_hooks {
     /** A request of another node, for a client of its own. false: there is no such kind. */
     bool (*request)(struct leat_peer *peer, const struct leat_frame *frame);
-    /** A connection has taken bytes: what is read for others may go on. */
+    /** A connection has taken bytes: fetches of other connections may go on. */
     void (*drained)(struct leat_core *core);
-    /** More of the log is acked; there is room in it. Also when it stops: who waits looks again. */
+    /** More of the log is acked; there is room in it. Also when the log stops: requests that wait look again. */
     void (*acked)(struct leat_partition *partition);
     void (*room)(struct leat_partition *partition);
     /** A log of a home is being made: its options are completed. And it is made. */

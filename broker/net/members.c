@@ -83,7 +83,7 @@ bool leat_all_nodes_up(const struct leat_core *core)
     LEAT_ASSERT_OWNER(core);
     for (uint32_t i = 0; i < core->members.count; i++)
         if (core->members.rows[i]->info.state == LEAT_NODE_DOWN &&
-            !core->members.rows[i]->info.draining) /* then nobody expects it back */
+            !core->members.rows[i]->info.draining) /* a node that drains is not expected back */
             return false;
     return true;
 }

@@ -41,17 +41,17 @@ leat_err leat_members_open(struct leat_core *core, struct leat_error *error) LEA
 void leat_members_fini(struct leat_core *core);
 /** The node whose newest incarnation this is; NULL: none that is known. Borrowed until the next turn. */
 const struct leat_member *leat_member_find(const struct leat_core *core, uint64_t incarnation);
-/** Is this node the owner of that streamlet? */
+/** Does this node own the streamlet? */
 bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
                     uint32_t streamlet);
 /** The core that a log lives on at a node of so many cores: docs/architecture.md. */
 uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores);
-/** How many cores the node of that incarnation has; this node's own number where it is not known. */
+/** How many cores the node of this incarnation has; this node's own number if it is not known. */
 uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation);
-/** "node-2 (10.0.0.2:7700)", or what is known of that incarnation; for sentences. */
+/** "node-2 (10.0.0.2:7700)", or the part that is known of this incarnation; for sentences. */
 void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
                        size_t capacity);
-/** Is no node away that is expected back? */
+/** Are all nodes up, except nodes that are not expected back? */
 bool leat_all_nodes_up(const struct leat_core *core);
 /** Let the owner answer. control: copied. The call is ended by this, now or later. */
 void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *control,
@@ -76,7 +76,8 @@ leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t i
                         struct leat_error *error) LEAT_NODISCARD;
 
 enum {
-    LEAT_ASK_US_MAX = 3 * 1000 * 1000,      /* then what the others have said is answered */
+    /* Then the request is answered with the answers that have come */
+    LEAT_ASK_US_MAX = 3 * 1000 * 1000,
     LEAT_FORWARD_US_MAX = 45 * 1000 * 1000, /* joining a consumer group may take that long */
     LEAT_MEMBER_TIMERS = LEAT_LINKS_TIMERS,
 };

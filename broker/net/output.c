@@ -168,7 +168,7 @@ static void last_end(struct leat_peer *peer)
     peer->output.promised = false;
 }
 
-/* It owes nothing, so what it had of the last part has been taken. */
+/* The peer owes nothing, so its piece of the last part has been taken. */
 static void last_begin(struct leat_peer *peer, size_t bytes)
 {
     last_end(peer);
@@ -333,7 +333,7 @@ static void call(struct leat_peer *peer, unsigned line)
     if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
 }
 
-/* An address that has its half is passed over; nobody passes who waits for more than is left: false, somebody does. */
+/* An address that has its half is passed over. A connection that waits for more than is left is not: then false. */
 static bool line_call(struct leat_core *core, unsigned at)
 {
     struct leat_line *line = &core->output.lines[at];
@@ -380,7 +380,7 @@ static uint64_t due_of(uint64_t queued, uint64_t time_us)
     return queued < most ? queued : most;
 }
 
-/* What it should have taken by now. */
+/* Bytes that the peer should have taken by now. */
 static uint64_t due_by(const struct leat_output_peer *output, uint64_t now_us)
 {
     uint64_t since_us = now_us - output->owes_since_us;
@@ -417,7 +417,7 @@ static void owing_tick(struct leat_peer *peer, uint64_t now_us, bool wanted)
     }
 }
 
-/* Whoever was told to try again only loses its place. */
+/* A connection that was told to try again only loses its place. */
 static void queue_tick(struct leat_queue *queue, uint64_t now_us)
 {
     LEAT_LIST_EACH(&queue->members, wait)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection has one request in a turn, and a core begins none after a millisecond of them: then sockets are looked
- * at, logs sealed and answers sent. Who waits is called in turn: addresses, and of each its connections, by the time
- * that was spent on them.
+/* A connection has one request in a turn, and a core begins no request after a millisecond of such requests: then
+ * sockets are looked at, logs sealed and answers sent. Connections that wait are called in turn: addresses, and of
+ * each address its connections, by the time that was spent on them.
  *
  * SUBTLE: why time, and one request. (1) A request of 20 bytes may have all topics listed: 10 ms where there are
- * thousands. (2) A connection has 256 of them under way, and an address many connections. (3) Without a pause the core
- * is theirs for minutes, and a ping waits as long. Time alone would not do: it is known only when it is spent. */
+ * thousands. (2) A connection has 256 such requests under way, and an address many connections. (3) Without a pause
+ * they occupy the core for minutes, and a ping waits as long. Time alone would not do: a request's time is known only
+ * when it is spent. */
 #include "broker/net/pace.h"
 
 #include "base/assert.h"

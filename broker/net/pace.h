@@ -36,7 +36,7 @@ struct leat_pace_peer {
     struct leat_turn turn;
     uint64_t begun_in,
         answered_in; /* turns: in which its last request began, its last answer was written */
-    bool frame_due, answer_due; /* it was called: its next one goes first */
+    bool frame_due, answer_due; /* the next request of this connection goes first */
     bool answer_waits;
     struct leat_list steps; /* struct leat_pace_step */
 };

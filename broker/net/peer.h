@@ -27,10 +27,10 @@ struct leat_room_wait {
 enum leat_pause {
     LEAT_PAUSE_ROOM = 1,     /* its append waits for room in a log */
     LEAT_PAUSE_REQUESTS = 2, /* too many requests under way */
-    LEAT_PAUSE_SLOW = 4,     /* it does not take its answers */
+    LEAT_PAUSE_SLOW = 4,     /* the peer does not take its answers */
     LEAT_PAUSE_STARVED = 8,  /* it waits for request structs: its turn comes */
     LEAT_PAUSE_CLOSING = 16, /* a last answer is being written */
-    LEAT_PAUSE_TURN = 32,    /* others' requests come first: its turn comes */
+    LEAT_PAUSE_TURN = 32, /* other connections' requests come first: the peer is called in turn */
 };
 
 /* What a connection that takes its answers slowly has borrowed: data/lend.h. */
@@ -81,7 +81,8 @@ struct leat_peer {
     char name[32]; /* from hello, for the node log */
 };
 
-/** For whom the coordinator is asked, on behalf of a peer: by address. What other nodes hand on counts as of one. */
+/** The number of the peer's address, for requests to the coordinator. All requests that other nodes forward count as
+ * one address. */
 static inline uint64_t leat_peer_asks(const struct leat_peer *peer)
 {
     return peer->address_number != 0 ? peer->address_number : UINT64_MAX;

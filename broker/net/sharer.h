@@ -12,7 +12,7 @@
 
 enum {
     LEAT_SHARER_BUCKETS = 256,
-    LEAT_SHARER_STOCKS_MAX = 8, /* stock.h: of a core, those of other front doors too */
+    LEAT_SHARER_STOCKS_MAX = 8, /* stock.h: of a core, with the stocks of other front ends */
 };
 
 struct leat_sharer {

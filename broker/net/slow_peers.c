@@ -33,7 +33,7 @@ void leat_peer_drained(struct leat_peer *peer)
     core->node->hooks->drained(core);
 }
 
-/* The network takes bytes without telling; so look again while there is somebody to look at. */
+/* The network takes bytes without an event, so look again while there is a slow peer. */
 void leat_peer_slow_tick(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
@@ -130,7 +130,7 @@ static void strangers_tick(struct leat_core *core, uint64_t now_us)
     }
 }
 
-/* Whoever was heard, or waits for an answer, is looked at again when its time is over once more. */
+/* A peer that was heard, or that waits for an answer, is looked at again after as long once more. */
 static void idle_tick(struct leat_core *core, uint64_t now_us)
 {
     while (!leat_list_empty(&core->idle_peers)) {
@@ -145,7 +145,7 @@ static void idle_tick(struct leat_core *core, uint64_t now_us)
     }
 }
 
-/* Its wait for room counts: whoever is not read from might have gone long ago. */
+/* The peer's wait for room counts: a peer that is not read from might have gone long ago. */
 static void peer_cut_tick(struct leat_peer *peer, uint64_t now_us)
 {
     struct leat_core *core = peer->core;

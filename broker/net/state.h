@@ -30,7 +30,7 @@ struct leat_found_fate {
     struct leat_stream_desc *desc; /* until the cut: one reference. NULL: no stream is known */
     enum leat_fate fate;
     bool known;  /* its stream is there */
-    bool copied; /* ... and other nodes may have what is missing of it */
+    bool copied; /* ... and other nodes may have the missing segments */
     /* Another row is of the same segment, and this one's bytes never got to its file. */
     bool duplicate;
     bool tail_waits; /* a decided end, whose segment may be on another node, or a replica here */

@@ -125,7 +125,7 @@ static bool is_its_turn(const struct leat_stock *stock, const struct leat_peer *
            (only && leat_line_empty(&stock->lines[0]));
 }
 
-/* Half of all, or one request: who comes for many at once would never have them. */
+/* Half of all structs, or one request of any size: otherwise a request for many structs would never get them. */
 static bool is_of_its_half(const struct leat_stock *stock, const struct leat_peer *peer,
                            uint32_t count)
 {
@@ -241,8 +241,8 @@ static struct leat_peer *first_of(const struct leat_queue *queue)
     return LEAT_CONTAINER(queue->members.next, struct leat_peer, stock.link);
 }
 
-/* Of what is left; an address that has its half is passed over. false: nobody else has any before the first of that
- * line had its turn. */
+/* Call connections for the structs that are left; an address that has its half is passed over. false: no connection
+ * may be called before the first of this line has had its turn. */
 static bool line_call(struct leat_stock *stock, struct leat_line *line, uint32_t *left,
                       bool *called)
 {
@@ -281,7 +281,7 @@ bool leat_stocks_call(struct leat_core *core)
     return called;
 }
 
-/* Those come back as logs ack. */
+/* Structs of appends come back as logs ack. */
 static bool of_appends(const struct leat_stock *stock)
 {
     return stock == &stock->core->append_pool || stock == &stock->core->part_pool;

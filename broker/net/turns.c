@@ -52,7 +52,7 @@ struct leat_turn *leat_turns_next(struct leat_turns *turns)
     for (uint64_t round = least; round < least + LEAT_TURNS_ROUNDS; round++) {
         const struct leat_list *list = &turns->rounds[round % LEAT_TURNS_ROUNDS];
         if (leat_list_empty(list)) continue;
-        /* Nobody waits who has used less. */
+        /* no member that waits has used less */
         if (round > round_of(turns->now)) turns->now = round * LEAT_TURNS_ROUND_COST;
         return LEAT_CONTAINER(list->next, struct leat_turn, link);
     }
@@ -65,7 +65,7 @@ void leat_turns_charge(struct leat_turns *turns, struct leat_turn *turn, uint64_
     leat_turns_leave(turns, turn);
     used_limit(turns, turn);
     turn->used += cost;
-    /* Where nobody waits nobody has less. */
+    /* no member waits, so none has used less */
     if (turns->count == 0 && turn->used > turns->now) turns->now = turn->used;
     if (waits) leat_turns_wait(turns, turn);
 }

@@ -46,9 +46,9 @@ void leat_turn_init(struct leat_turn *turn);
 void leat_turns_wait(struct leat_turns *turns, struct leat_turn *turn);
 /** It waits no more; nothing if it does not. */
 void leat_turns_leave(struct leat_turns *turns, struct leat_turn *turn);
-/** Whose turn it is; it goes on waiting. NULL: nobody waits. */
+/** The member whose turn it is; it goes on waiting. NULL: no member waits. */
 struct leat_turn *leat_turns_next(struct leat_turns *turns);
-/** It has used so much, whether its turn was waited for or not. */
+/** The member has used so much, whether it waited for its turn or not. */
 void leat_turns_charge(struct leat_turns *turns, struct leat_turn *turn, uint64_t cost);
 
 /** The turns of an address's connections, made at the first call; leat_mem_free() frees them. NULL: no memory. */

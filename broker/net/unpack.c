@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is to have a compressed batch checked, which costs a core a thousand times what an append costs.
- * Addresses have turns, and of each its connections, by what was uncompressed for them. In a turn of the event loop so
- * much is uncompressed, and a piece; a batch goes on in the next turn where it ended, and no other begins meanwhile.
+/* Which connection has a compressed batch checked next; a check costs a core a thousand times as much as an append.
+ * Addresses have turns, and of each address its connections, by the bytes that were uncompressed for them. A turn of
+ * the event loop uncompresses a limited number of bytes, and one piece more; a batch goes on in the next turn where
+ * it ended, and no other batch begins meanwhile.
  *
- * A connection's own core does it, also for logs of other cores: what waits is a connection, whoever's log that is. */
+ * A connection's own core checks its batches, also for logs of other cores: connections wait, not logs. */
 #include "broker/net/unpack.h"
 
 #include "base/assert.h"
@@ -14,7 +15,7 @@
 enum {
     /* 0.1 to 1 ms. Sixteen of them may follow each other before sockets are looked at again. */
     UNPACK_TURN_BYTES = 256 * 1024,
-    UNPACK_COST_MIN = 4096,                  /* of one, however small */
+    UNPACK_COST_MIN = 4096,                  /* of a batch, however small */
     UNPACK_TRY_BYTES = LEAT_BATCH_BYTES_MAX, /* an honest batch is hardly larger */
 };
 

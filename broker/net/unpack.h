@@ -16,7 +16,7 @@ struct leat_unpack {
     struct leat_unpacker *unpacker;
     struct leat_turns addresses;
     struct leat_peer *at; /* whose batch is half done */
-    uint64_t at_bytes;    /* uncompressed of it */
+    uint64_t at_bytes;    /* bytes of its batch that are uncompressed */
     int64_t left;         /* bytes that may be uncompressed in this turn */
     struct leat_mail mail;
     bool mailed;

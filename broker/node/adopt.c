@@ -39,14 +39,15 @@ static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_
     return !in_front && seg->id.v < decision->tail.segment && !node->fates[at].duplicate;
 }
 
-/* A log, as much of it as is here. */
+/* The segments of a log that are here. */
 struct here {
     struct leat_segment **segs; /* NULL: none */
     size_t count;
-    uint64_t highest_segment, highest_offset; /* of what was found; UINT64_MAX, 0: nothing was */
+    /* Of the segments that were found; UINT64_MAX, 0: none */
+    uint64_t highest_segment, highest_offset;
 };
 
-/* Of the found segments from `first` to `end` those that are the log's. */
+/* The segments of the log among the found segments from `first` to `end`. */
 static leat_err here_gather(const struct leat_node *node, const struct leat_stream_desc *desc,
                             const struct leat_log_decision *decision, size_t first, size_t end,
                             struct here *out)
@@ -109,7 +110,7 @@ static struct leat_log_tail tail_of(const struct leat_node *node,
         bool there = last != NULL && last->id.v == decision->tail.segment;
         tail.previous = there ? last->extent : decision->tail.extent;
     }
-    /* What is missing in front may not have come yet from where it was before. */
+    /* Missing older segments may not have come yet from the node that had them before. */
     bool asks = node->options.cluster.node_address != NULL && here->count > 0;
     tail.holes = asks && copies > 1 && leat_takeover_has_holes(here->segs, here->count);
     tail.backfill_follows = tail.holes || (asks && here->segs[0]->id.v > 0);
@@ -130,8 +131,8 @@ static void waits_tell(struct leat_node *node, struct leat_partition *partition,
                        desc->name, ref.streamlet, ref.log, why, desc->name, ref.streamlet, ref.log);
 }
 
-/* The store names segments, without a stream's name; this is what an operator goes by. Whether some are missing in
- * front is known when what the log begins with has been read. */
+/* The store names segments, without a stream's name; these lines name the stream, for an operator. Whether first
+ * segments are missing is known when the log has read where it begins. */
 void leat_adopt_damage_tell(struct leat_core *core, struct leat_partition *partition)
 {
     LEAT_ASSERT_OWNER(core);

@@ -49,8 +49,8 @@ static leat_err boots_read(struct leat_node *node, struct leat_file *file, uint8
     if (rc != LEAT_OK)
         return leat_error_set(error, rc, "can't read \"boots\" in the data directory: %s",
                               leat_err_text(rc));
-    /* New, or a first start that was cut short: a file of less than its one block never was flushed.
-     * One that lost its end later knows no start, and is refused by the coordinators. */
+    /* New, or a first start that was cut short: a file shorter than its one block was never flushed. A file that lost
+     * its end later knows no start, and the coordinators refuse it. */
     bool is_short = read.done_bytes > 0 && read.done_bytes < LEAT_NODE_FILE_BYTES;
     if (is_short && LEAT_BUG(SHORT_IS_DAMAGED))
         return leat_error_set(error, LEAT_E_DAMAGED, "the file \"boots\" is damaged");
@@ -89,7 +89,7 @@ static leat_err boots_with(struct leat_node *node,
 leat_err leat_node_boot_begin(struct leat_node *node, struct leat_error *error)
 {
     const struct leat_random *random = node->options.store_env->random;
-    if (node->options.cluster.node_address == NULL) return LEAT_OK; /* nobody else has copies */
+    if (node->options.cluster.node_address == NULL) return LEAT_OK; /* no other node has copies */
     leat_err rc = boots_with(node, boots_read, error);
     if (rc != LEAT_OK || node->boot != 0) return rc;
     while (node->boot == 0)

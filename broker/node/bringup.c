@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a node comes up, step by step: what was found -> the coordinator decides where every log ends -> cut ->
- * logs are made -> listen. Runs on core 0, with visits to the store's thread and to each core.
+/* How a node comes up, step by step: found segments -> the coordinator decides where every log ends -> cut -> logs
+ * are made -> listen. Runs on core 0, with visits to the store's thread and to each core.
  *
- * Nothing that was found is cut or dropped before the coordinator has committed its decision: a crash
- * at any point before may decide otherwise, after it nobody can. */
+ * No found segment is cut or dropped before the coordinator has committed its decision. Until the commit, a start
+ * after a crash may lead to another decision; after the commit it can't. */
 #include <stdio.h>
 #include <string.h>
 
@@ -132,9 +132,9 @@ static void up_on_name_timer(struct leat_timer *timer)
     leat_node_bring_up(timer->owner);
 }
 
-/* SUBTLE: a node that was killed, lost its disk and starts anew comes as a stranger under a name
- * whose last bearer nobody has missed yet. Its death shows within seconds; another bearer that
- * lives stays. So it is with a node that was given another name: its directory's last node. */
+/* SUBTLE: a node that was killed, lost its disk and starts anew has no id, and has a name whose last node does not
+ * count as crashed yet. The death of the last node shows within seconds; a last node that lives keeps the name. A
+ * node that was given another name has the same problem with the last node of its directory. */
 static bool up_wait_for_name(struct leat_node *node, leat_err rc)
 {
     struct leat_core *core = &node->cores[0];
@@ -172,8 +172,8 @@ static void up_deliver_booted(void *actor, struct leat_mail *mail)
         up_adopt(node);
 }
 
-/* On the store's thread. Before anything is adopted: from then on the directory holds what it may be asked
- * for. */
+/* On the store's thread. Before any segment is adopted: from then on other nodes may ask for segments of the
+ * directory. */
 static void up_deliver_boot(void *actor, struct leat_mail *mail)
 {
     struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, mail);

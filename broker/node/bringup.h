@@ -39,8 +39,8 @@ leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id
 
 enum { LEAT_NODE_FILE_BYTES = 4096 };
 
-/** node_file.c: `content` in the one block of a small file that is open, flushed, its name too. block: borrowed, of
- * LEAT_NODE_FILE_BYTES. Thread: as of the caller, which must not be a core's; blocks. */
+/** node_file.c: write `content` to the one block of a small file that is open, flush it, and its name too. block:
+ * borrowed, of LEAT_NODE_FILE_BYTES. Thread: the caller's, which must not be a core's; blocks. */
 leat_err leat_node_file_write(struct leat_node *node, const char *name, struct leat_file *file,
                               uint8_t *block, const void *content, size_t bytes,
                               struct leat_error *error) LEAT_NODISCARD;

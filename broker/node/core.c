@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A core as an actor: what it owns, and what happens when a turn ends. */
+/* A core as an actor: its state, and the end of a turn. */
 #include "broker/net/core.h"
 
 #include "base/assert.h"
@@ -104,7 +104,7 @@ static void data_lists_init(struct leat_core_data *data)
         leat_list_init(lists[i]);
 }
 
-/* false: there is no memory for one of them; leat_core_fini() frees what there is. */
+/* false: there is no memory for one of the tables; leat_core_fini() frees the others. */
 static bool data_tables_init(struct leat_core_data *data)
 {
     data->partition_mask = 1023;

@@ -38,7 +38,7 @@ static const struct leat_found *duplicate_of(const struct leat_node *node,
     return NULL;
 }
 
-/* A whole one of that segment came from another node: where that ended says nothing of where the log does. */
+/* A whole replica of the segment came from another node: the end of the row here does not say where the log ends. */
 static bool is_replaced(const struct leat_node *node, const struct leat_found *found)
 {
     const struct leat_found *duplicate = duplicate_of(node, found);
@@ -168,8 +168,8 @@ static void sort_decisions(struct leat_node *node)
     }
 }
 
-/* This copy alone says where its log ends: what lies behind that, and is no whole write, was torn, and acked to nobody;
- * or it was acked, and has rotted. */
+/* This copy alone says where its log ends. Bytes after this end are no whole write: the write was torn, and never
+ * acked; or it was acked, and was damaged later. */
 static void passed_over_note(struct leat_node *node, const struct leat_found *found,
                              const struct leat_found_fate *fate)
 {
@@ -195,7 +195,7 @@ static bool is_last(const struct leat_node *node, const struct leat_found *found
     return found + 1 == node->found + node->found_count || !same_log(found, found + 1);
 }
 
-/* Another owner's, or one's that is not known yet: its word says what becomes of it. */
+/* The segment belongs to another owner, or to an owner that is not known yet: the owner says what becomes of it. */
 static leat_err cut_for_another(struct leat_node *node, const struct leat_found *found,
                                 enum leat_fate *out_fate)
 {
@@ -263,7 +263,7 @@ static bool is_on_others(const struct leat_node *node, const struct leat_found *
     return behind >> LEAT_GAP_BITS == found->scan.next_offset >> LEAT_GAP_BITS;
 }
 
-/* Of two of one segment the whole one. */
+/* Of two rows of one segment: the whole one. */
 static bool is_better(const struct leat_found *duplicate, const struct leat_found *found)
 {
     bool damaged = leat_segment_is_damaged(found->seg);
@@ -335,7 +335,7 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
         fate->fate = LEAT_FATE_GONE;
         return leat_store_forget(node->store, seg);
     }
-    /* Older and damaged: what is missing of it makes its own offsets unavailable, no more. */
+    /* An older, damaged segment: only the offsets of its missing records become unavailable. */
     fate->fate = LEAT_FATE_KEPT;
     if (seg->state == LEAT_SEGMENT_OPEN && is_on_others(node, found, fate, tail)) return LEAT_OK;
     return cut_nothing(found, &fate->fate);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who does what parts below tell of. */
+/* The functions of higher libraries that lower libraries call. */
 #include "broker/node/hooks.h"
 
 #include <string.h>

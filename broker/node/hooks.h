@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is told. */
+/* The table of hooks. */
 #ifndef LEAT_BROKER_NODE_HOOKS_H
 #define LEAT_BROKER_NODE_HOOKS_H
 

@@ -11,7 +11,7 @@
 
 struct identity {
     char magic[8];
-    uint32_t version, crc; /* crc: of all of it, this field zero */
+    uint32_t version, crc; /* crc: of the whole struct, this field zero */
     uint8_t cluster_id[16];
 };
 
@@ -51,7 +51,7 @@ static leat_err identity_write(struct leat_node *node, struct leat_file *file, u
     return LEAT_OK;
 }
 
-/* A server alone is its own cluster. A node of one learns its id later, from the others. */
+/* A server alone is its own cluster. A node of a cluster learns the cluster's id later, from the other nodes. */
 static leat_err identity_make(struct leat_node *node, struct leat_file *file, uint8_t *block,
                               struct leat_error *error)
 {
@@ -117,9 +117,9 @@ leat_err leat_node_identity(struct leat_node *node, struct leat_error *error)
                             "the data directory has format %u, this program knows 1",
                             identity.version);
     } else {
-        /* SUBTLE: written again, as it is. (1) A start wrote it, the flush failed, and the node stopped;
-         * (2) the next start reads it out of the page cache and makes the store under its cluster id;
-         * (3) the power goes. The store would be of a cluster, and the node of none, for ever. */
+        /* SUBTLE: the identity is written again, unchanged. Else (1) a start wrote the identity, the flush failed,
+         * and the node stopped; (2) the next start reads the identity out of the page cache and makes the store under
+         * its cluster id; (3) the power goes: the store would be of a cluster, and the node of none, for ever. */
         rc = identity_write(node, file, block, identity.cluster_id, error);
     }
     leat_mem_free(block);

@@ -38,7 +38,7 @@ static struct leat_member *member_of_name(struct leat_core *core, const char *na
     /* The coordinator holds LEAT_NODES_MAX of them and no more. */
     LEAT_ASSERT_CMP(members->count, <, LEAT_NODES_MAX);
     struct leat_member *member = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *member);
-    /* There is no way back, and the next start is told of it again. */
+    /* There is no way back, and the next start is told of the member again. */
     const bool committed_is_applied = member != NULL;
     LEAT_ASSERT(committed_is_applied);
     member->core = core;
@@ -106,7 +106,7 @@ leat_err leat_members_open(struct leat_core *core, struct leat_error *error)
 {
     LEAT_ASSERT_OWNER(core);
     struct leat_node *node = core->node;
-    if (node->options.cluster.node_address == NULL) return LEAT_OK; /* nobody else is there */
+    if (node->options.cluster.node_address == NULL) return LEAT_OK; /* there is no other node */
     core->serve_in = (struct leat_link_handler){serve_on_up, serve_on_down, serve_on_request, core};
     struct leat_links_options options = {
         .env = core->env,

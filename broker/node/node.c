@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole node: what it consists of, and how it is created. */
+/* A whole node: its parts, and how it is created. */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
               "127.0.0.1:7700");
     copy_text(node->version, sizeof node->version, options->version, "unknown");
     node->pool_bytes = leat_node_own_pool_bytes(pool_bytes, options->cluster.node_address != NULL);
-    /* What is left is shared by those who write here: at least two, where there are three copies. Each needs a step. */
+    /* The nodes that write here share the rest of the pool: with three copies at least two. Each needs a step. */
     node->copies_bytes = pool_bytes - node->pool_bytes;
     if (options->cluster.node_address != NULL && node->copies_bytes < COPIES_BYTES_MIN)
         node->copies_bytes = COPIES_BYTES_MIN;

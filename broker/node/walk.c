@@ -125,7 +125,7 @@ static void walk_deliver(void *actor, struct leat_mail *mail)
     leat_news_take(actor, &LEAT_CONTAINER(mail, struct walk, mail)->news, walk_step);
 }
 
-/* What is to be done on this core, in this round. false: some of it is left. */
+/* The work of this core in this round. false: some of it is left. */
 static bool walk_here(struct walk *walk, struct leat_core *core, int32_t *left)
 {
     if (!walk->second_round)
@@ -221,7 +221,7 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
         leat_takeover_ask(core, begun, desc->settings.logs);
         return LEAT_NEWS_LOG_COST;
     }
-    /* Without those of the groups' own stream no group could be read; there are few, and the heap has a spare. */
+    /* Without logs of the groups' own stream no group could be read; these logs are few, and the heap has a spare. */
     const bool room = strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0 ||
                       leat_node_heap_admits(core->node, leat_core_now(core));
     leat_err rc = LEAT_E_AGAIN;
@@ -262,7 +262,7 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
         (void)log_make(core, stream, log_at(stream, i), told);
 }
 
-/* Of one stream. false: some of it is left. */
+/* Make the missing logs of one stream. false: some logs are left. */
 static bool missing_make(struct leat_core *core, struct leat_stream *stream, int32_t *left)
 {
     if (core->missing->at == 0) {
@@ -311,9 +311,10 @@ void leat_walk_make_missing(struct leat_core *core)
     leat_news_take(core, &core->missing->news, missing_step);
 }
 
-/* SUBTLE: what comes to this node while it comes up is in no decision. (1) The coordinators decide
- * which logs it adopts. (2) A streamlet is moved here, or made here. (3) Its stream is told, and
- * nothing is made of it, because the node's own logs are not there yet. (4) They are adopted. */
+/* SUBTLE: a streamlet that comes to this node while it comes up is in no decision. (1) The coordinators decide which
+ * logs the node adopts. (2) A streamlet is moved here, or made here. (3) The event of its stream comes, and no log is
+ * made, because the node's own logs are not there yet. (4) The node adopts its logs. So the missing logs are made
+ * here. */
 void leat_walk_on_adopted(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
@@ -329,7 +330,7 @@ void leat_walk_on_adopted(struct leat_core *core)
     }
 }
 
-/* Those of streamlets that have another owner, or epoch, than before. */
+/* Give up the logs of streamlets that have another owner, or epoch, than before. */
 static void logs_give_up(struct leat_core *core, const struct leat_stream *stream,
                          const struct leat_stream_desc *before)
 {
@@ -356,10 +357,10 @@ void leat_walk_log_released(struct leat_core *core, struct leat_log_ref ref)
         leat_takeover_ask(core, row, stream->desc->settings.logs);
     else if (!LEAT_BUG(UNBEGUN_FORGOTTEN))
         stream->logs_missing = core->data->logs_missing =
-            true; /* nobody has begun it: the tick makes it */
+            true; /* no owner has begun the log: the tick makes it */
 }
 
-/* true: there is something to make of it here. */
+/* true: logs of the stream are to be made here. */
 static bool install_begin(struct walk *walk, struct leat_core *core)
 {
     struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
