@@ -9,7 +9,7 @@
 const struct leat_kafka_api *leat_kafka_api_find(int16_t key);
 /** All of them, in the order of apis.def. Thread: any. */
 const struct leat_kafka_api *leat_kafka_apis(uint32_t *out_count);
-/** The same for those below. Thread: any. */
+/** The same table, for the lower libraries. Thread: any. */
 const struct leat_kafka_table *leat_kafka_table(void);
 
 #endif

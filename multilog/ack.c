@@ -23,7 +23,7 @@ static struct log_seal commit_reached(const struct log_commit *commit, const str
     if (commit->req.to_bytes == commit->asked.bytes) return commit->asked;
     for (unsigned i = 0; i < open->seal_count; i++)
         if (open->seals[i].bytes == commit->req.to_bytes) return open->seals[i];
-    /* Another commit that was answered before has brought all of it. */
+    /* An earlier answered commit has brought all these bytes. */
     LEAT_ASSERT_CMP(commit->req.to_bytes, ==, open->safe_bytes);
     return (struct log_seal){open->safe_bytes, open->safe_offset};
 }
@@ -45,7 +45,7 @@ static void on_committed(struct leat_store_req *req)
         struct log_open *open = log_open_of(log, req->seg);
         LEAT_ASSERT(open != NULL);
         struct log_seal reached = commit_reached(commit, open);
-        /* The one before may have brought more than this one was asked for. */
+        /* The previous commit may have brought more bytes than this commit was asked for. */
         if (reached.bytes > open->safe_bytes) open_is_safe(open, reached.bytes, reached.offset);
     }
     log_mark_dirty(log);

@@ -54,9 +54,9 @@ static void wait_for_ack(struct leat_log *log, struct leat_append *append)
     log_mark_dirty(log);
 }
 
-/* The header as it will lie in the segment, and the CRC of all of the batch with it. What the batch's own
- * CRC covers whoever calls has compared with the bytes: so that is joined and not computed again. Should
- * a byte change between that check and the copy, the entry's CRC tells. */
+/* The header as it will lie in the segment, and the CRC of the whole batch with it. The caller has compared the
+ * batch's own CRC with the bytes: so this CRC is joined and not computed again. If a byte changes between this check
+ * and the copy, the entry's CRC shows it. */
 static uint32_t header_stamp(const struct leat_log *log, const struct leat_batch *batch,
                              uint8_t header[LEAT_BATCH_HEADER_BYTES])
 {
@@ -81,7 +81,7 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
 {
     struct log_open *head = &log->head;
     uint8_t header[LEAT_BATCH_HEADER_BYTES];
-    /* Reading two clocks for each batch costs as much as its CRC; those of the turn will do. */
+    /* Reading two clocks for each batch costs as much as its CRC; the clocks of the turn will do. */
     if (!log->clocks_read) {
         log->clocks_read = true;
         log->gathered_us = log_now(log);
@@ -147,7 +147,7 @@ static leat_err refuse_batch(const struct leat_log *log, const struct leat_batch
         return leat_error_set(error, LEAT_E_TOO_LARGE,
                               "a batch of %u bytes; the stream takes at most %u", batch->byte_count,
                               most);
-    /* Here the log sets the times, or nobody does. */
+    /* in this log only the log sets times */
     if (batch->attributes & LEAT_BATCH_APPEND_TIME)
         return leat_error_set(error, LEAT_E_UNSUPPORTED,
                               "a batch must carry create times, not log-append times");

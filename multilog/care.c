@@ -210,9 +210,10 @@ void log_step_resume(struct leat_log *log)
     log_request(log, &log->park, LEAT_STORE_RESUME, log->head.seg, on_resumed);
 }
 
-/* State unused for the whole expiry goes. A table that fills up keeps the last quarter of its room
- * for newcomers, who would else be refused: who was silent longest goes sooner. So do those of an address that has more
- * than its part: else who makes a producer for each of its tasks would be refused until the expiry. */
+/* State that is unused for the whole expiry goes. A table that fills up keeps the last quarter of its room for new
+ * producers, which would otherwise be refused: the producers that were silent longest go sooner. Producers of an
+ * address that has more than its part go sooner, too: otherwise a client that makes a producer for each of its tasks
+ * would be refused until the expiry. */
 static void producers_expire(struct leat_log *log, int64_t now_ms)
 {
     struct leat_producers *producers = &log->producers;

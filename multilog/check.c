@@ -2,7 +2,7 @@
 /* What is true of a log between two turns, whatever came in the turn before. */
 #include "multilog/internal.h"
 
-/* So many rows of the table are looked at: in slow builds all, else those that are written to. */
+/* How many rows of the table are looked at: in slow builds all, in other builds the rows that are written to. */
 #ifdef LEAT_SLOW_CHECKS
 enum { ROWS_LOOKED_AT = 1 << 20 };
 #else
@@ -19,7 +19,8 @@ static void row_check(const struct leat_log *log, uint32_t i)
     LEAT_ASSERT(slot->closed != (seg == log->head.seg || seg == log->old.seg));
     /* What is written to is whole: a torn tail counts no more once its segment is written on. */
     LEAT_ASSERT(slot->closed || seg->integrity == LEAT_INTEGRITY_OK);
-    /* Not their offsets: those of closed ones were read from files at a start, and a forged file may say anything. */
+    /* Not their offsets: offsets of closed segments were read from files at a start, and a forged file may say
+     * anything. */
     if (slot->closed && i + 1 < log->slot_count)
         LEAT_ASSERT_CMP(seg->id.v, <, log_slot_at(log, i + 1)->seg->id.v);
 }

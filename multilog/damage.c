@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of a log's records can't be read: what operators are told of it. Readers find out where they read
- * (read.c). */
+/* Which of a log's records can't be read, for operators. A reader finds out where it reads (read.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +10,8 @@
 
 enum { PLACES_TOLD = 2 };
 
-/* Nobody misses what lies in front of this segment: an operator gave it up. Where its start entry has not been read
- * yet the offset tells (LEAT_GAP_BITS). */
+/* No record is missing before this segment: an operator gave the records up. If the segment's start entry has not
+ * been read yet, its offset says so (LEAT_GAP_BITS). */
 static bool gap_is_given_up(const struct leat_log *log, const struct log_slot *after)
 {
     if (!after) return log->jumped;
@@ -35,7 +34,7 @@ static bool gap_of(const struct leat_log *log, uint32_t i, struct leat_log_damag
         .end_offset = after ? after->seg->base_offset : log_acked(log),
         .missing = true,
     };
-    /* Copies of what a trim gave up may be found again, some and not others: nobody misses what lies in front. */
+    /* Some replicas of trimmed segments may be found again, and others not: trimmed records are not missing. */
     if (out->first_offset < log->first_offset && !LEAT_BUG(TRIMMED_IS_MISSING))
         out->first_offset = log->first_offset;
     return out->first_offset < out->end_offset;
@@ -63,7 +62,8 @@ static bool rotten_find(const struct leat_log *log, uint32_t i, struct leat_log_
                                     false};
     if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
     if (out->first_offset > out->end_offset) out->first_offset = out->end_offset;
-    /* Nobody misses what lies in front of where the log begins; but a log may refuse appends for its last segment. */
+    /* Records before the log's first offset are not missing; but the log may refuse appends because of its last
+     * segment. */
     if (seg->next_offset <= log->first_offset && i + 1 < log->slot_count) return false;
     return slot->closed && !slot->dropping && leat_segment_is_damaged(seg) &&
            log_slot_is_lost(slot) && !slot->given_up;

@@ -14,7 +14,7 @@ bool log_head_fits(const struct leat_log *log, uint32_t payload_bytes)
            leat_entry_fits(&log->head.writer, payload_bytes, log_keep_free(&log->head));
 }
 
-/* What is wrong, and the way out: whoever appends is the first to notice. */
+/* The refusal says what is wrong, and the way out: a client that appends is the first to notice. */
 static leat_err refuse_incomplete(const struct leat_log *log, leat_err rc, struct leat_error *error)
 {
     const struct leat_log_ref *ref = &log->options.ref;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sparse index of one segment: about one row per 32 KiB, kept while the segment is written and
- * stored in its close entry. A row points at a batch entry's header. */
+/* The sparse index of one segment: one row per about 32 KiB, kept while the segment is written and stored in its
+ * close entry. A row points at a batch entry's header. */
 #ifndef LEAT_MULTILOG_INDEX_H
 #define LEAT_MULTILOG_INDEX_H
 
@@ -17,7 +17,7 @@ enum {
 /* `close` and `rows` lie together: they are the close entry's payload as it is stored. */
 struct leat_index {
     uint32_t row_max;
-    uint32_t next_position; /* the next row is made for the first batch at or after it */
+    uint32_t next_position; /* the first batch at or after this position gets the next row */
     struct leat_close close;
     struct leat_index_row rows[];
 };
@@ -25,9 +25,9 @@ _Static_assert(offsetof(struct leat_index, rows) ==
                    offsetof(struct leat_index, close) + sizeof(struct leat_close),
                "the payload is contiguous");
 
-/** For a segment of that capacity. NULL: no memory. */
+/** For a segment of this capacity. NULL: no memory. */
 struct leat_index *leat_index_create(uint32_t capacity);
-/** What it takes of the heap. */
+/** Heap bytes of such an index. */
 size_t leat_index_bytes(uint32_t capacity);
 void leat_index_destroy(struct leat_index **index);
 /** Payload bytes of the close entry at most, for room to keep free. */

@@ -27,16 +27,17 @@ enum {
     LOG_PRODUCER_AGE_MS_MIN = 15 * 60 * 1000, /* younger state is never given up */
 };
 
-/* What lies between a segment and the one before it, when ids are missing there. */
+/* Why segments are missing between a segment and the previous one, where ids are missing. */
 enum log_joint {
-    LOG_JOINT_UNKNOWN, /* its start entry says, and has not been read */
-    LOG_JOINT_CHAINED, /* it names its predecessor: what is missing is lost, and has a name */
-    LOG_JOINT_JUMPED,  /* it names none: what is missing was given up by an operator */
+    LOG_JOINT_UNKNOWN, /* the start entry says why, and has not been read */
+    LOG_JOINT_CHAINED, /* the start entry names a predecessor: the missing segment is lost */
+    LOG_JOINT_JUMPED,  /* the start entry names none: an operator gave the missing segments up */
 };
 
 /* Where the bytes of a closed segment are looked for, once its file is damaged (README.md, "States"). */
 enum log_mend {
-    LOG_MEND_NONE,    /* nobody is asked for its bytes: it is whole, or cannot be asked for yet */
+    /* No node is asked for its bytes: the segment is whole, or can't be asked for yet */
+    LOG_MEND_NONE,
     LOG_MEND_SOUGHT,  /* this node's memory and other nodes are asked for the segment's bytes */
     LOG_MEND_REFUSED, /* another node's bytes came, and this node's disk refused them: tried again */
     LOG_MEND_LOST,    /* no node has the segment's bytes */
@@ -70,10 +71,11 @@ enum log_parking {
 
 /* What a log that was made of stored segments has read back of the last one. */
 enum log_restored {
-    LOG_WARM,          /* all; or it has no segment */
-    LOG_FRONT_UNKNOWN, /* nothing: whether segments are missing in front, its start entry says */
-    LOG_FRONT_UNTOLD,  /* the start entry does not say that: all of the segment is read for it */
-    LOG_COLD,          /* where the log begins; not its producers, nor the state of leat_log_app */
+    LOG_WARM, /* all; or it has no segment */
+    /* nothing: the last segment's start entry says whether older segments are missing */
+    LOG_FRONT_UNKNOWN,
+    LOG_FRONT_UNTOLD, /* the start entry does not say that: all of the segment is read for it */
+    LOG_COLD,         /* where the log begins; not its producers, nor the state of leat_log_app */
 };
 
 /* Whether segments that are not here come from other nodes: leat_log_tail.backfill_follows, leat_log_older_done() and
@@ -335,8 +337,8 @@ static inline bool log_front_is_missing(const struct leat_log *log)
  *  1. No node has segment 2. A reader is told so, and tries again, as clients do.
  *  2. For the second read all nodes are asked once more, which takes seconds. Then the read is refused, and the
  *     reader tries again.
- *  3. If a look made the segment one that is on its way here, the log would report no trouble for as long as a reader
- *     is refused. */
+ *  3. If segment 2 did not count as missing during a look, the log would report no trouble for as long as a reader is
+ *     refused. */
 static inline bool log_older_come(const struct leat_log *log)
 {
     return log->backfill == LOG_BACKFILL_FOLLOWS;
@@ -379,7 +381,7 @@ leat_err log_slots_reserve(struct leat_log *log, uint32_t count) LEAT_NODISCARD;
 void log_slot_push(struct leat_log *log, struct leat_segment *seg);
 struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *seg);
 void log_segment_own(struct leat_log *log, struct leat_segment *seg);
-/** Nobody holds its bytes; else its owner is told when the last is done. */
+/** No reader holds the slot's bytes; otherwise its owner is told when the last reader is done. */
 bool log_slot_is_unpinned(struct log_slot *slot);
 
 /* head.c */
@@ -413,8 +415,8 @@ void log_trim_to(struct leat_log *log, uint32_t count);
 bool log_head_has_expired(const struct leat_log *log, int64_t now_ms);
 
 /* log.c */
-/** The one place where a log goes on: compare what is wanted with what is reached, start the next
- * action, return. */
+/** The only function in which a log goes on: compare what is wanted with what is reached, start the next action,
+ * return. */
 void log_step(struct leat_log *log);
 
 /* roll.c */

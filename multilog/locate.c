@@ -18,9 +18,9 @@ static leat_err locate_latest(struct leat_log *log, struct leat_locate_op *op)
     return locate_end(op, LEAT_OK);
 }
 
-/* What is uncompressed for one answer, on the log's core: 3 ms of it with gzip, the slowest, in pieces. No client
- * makes larger batches by default. Where what is looked for lies behind that, the batch's first record is the answer:
- * a consumer skips a few. */
+/* Bytes that are uncompressed for one answer, on the log's core: 3 ms with gzip, the slowest codec, in pieces. No
+ * client makes larger batches by default. If the record lies after these bytes, the batch's first record is the
+ * answer: a consumer skips some records. */
 enum { UNCOMPRESSED_BYTES_MAX = 1024 * 1024 };
 
 /* The first record of the batch that is not older, among its uncompressed records. */
@@ -49,7 +49,7 @@ static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
     op->timestamp_ms = append_time ? batch->max_timestamp_ms : batch->base_timestamp_ms;
     if (op->offset.v < log->first_offset) op->offset.v = log->first_offset;
     bool first = op->timestamp_ms >= op->value && batch->base_offset >= log->first_offset;
-    if (first || append_time) return; /* whatever is in the others */
+    if (first || append_time) return; /* the other records do not matter */
     if (batch->codec == LEAT_CODEC_NONE) {
         locate_among(log, op, batch, batch->bytes + LEAT_BATCH_HEADER_BYTES,
                      batch->byte_count - LEAT_BATCH_HEADER_BYTES);
@@ -244,7 +244,7 @@ static void on_front_known(struct leat_read *read)
     op->on_done(op);
 }
 
-/* What is missing in front belongs to the log: a reader has to come across it. */
+/* Missing first segments belong to the log: a reader has to come across them. */
 static leat_err locate_earliest(struct leat_log *log, struct leat_locate_op *op)
 {
     if (log_front_is_elsewhere(log)) return locate_end(op, LEAT_E_LOG_INCOMPLETE);

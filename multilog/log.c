@@ -33,7 +33,7 @@ static leat_err log_init(struct leat_log *log, const struct leat_log_options *op
     log->stream_name = leat_mem_strdup(LEAT_MEM_LOG, options->stream_name);
     if (!log->stream_name) return LEAT_E_NO_MEMORY;
     log->options.stream_name = log->stream_name;
-    /* Half of a start entry belongs to the state that somebody above keeps. */
+    /* Half of a start entry belongs to the state of an application above. */
     uint32_t room = options->app.ctx ? LEAT_START_BYTES_MAX / 2 : LEAT_START_BYTES_MAX;
     uint32_t most =
         (room - (uint32_t)sizeof(struct leat_start)) / (uint32_t)sizeof(struct leat_producer_state);
@@ -81,10 +81,10 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
     /* The first segment of all was started when nothing had been given up yet. */
     bool first = seg_count > 0 && segs[seg_count - 1]->id.v == 0;
     log->restored = seg_count == 0 ? LOG_WARM : first ? LOG_COLD : LOG_FRONT_UNKNOWN;
-    /* SUBTLE: after an accepted loss nothing may be left of what is known of producers, and still none
-     * is taken in the middle of its sequences: (1) batches 7 and 8 are under way, the log waits, both
-     * are refused; (2) the loss is accepted; (3) 8 comes again, before 7. Who begins anew, under its
-     * next epoch, sends both in order. */
+    /* SUBTLE: after an accepted loss the log may have no producer state left, and still takes no producer in the
+     * middle of its sequences. Else (1) batches 7 and 8 are under way, the log waits, both are refused; (2) the loss
+     * is accepted; (3) batch 8 comes again, before 7. A producer that begins anew, under its next epoch, sends both
+     * in order. */
     log->producers.lost = seg_count == 0 && tail->next_segment > 0;
     if (seg_count == 0 && options->remade) log->producers.expired = true;
     log->gathered_us = log_now(log);
@@ -93,7 +93,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
     log->damage_look |= seg_count == 0 || log_front_is_unknown(log) || tail->backfill_follows ||
                         segs[seg_count - 1]->next_offset != tail->next_offset;
     *out_log = log;
-    /* Whoever keeps state here waits for it, not for the first append. */
+    /* An application with state in the log waits for this state, not for the first append. */
     if ((log_is_cold(log) && log->options.app.ctx) || log_front_is_unknown(log))
         log_mark_dirty(log);
     return LEAT_OK;
@@ -269,12 +269,12 @@ static leat_err group_find(const struct leat_log *log, uint64_t group, uint64_t 
     uint32_t first = log_slot_from(log, id);
     uint32_t end = log_slot_from(log, (group + 1) * LEAT_SEGMENTS_PER_GROUP);
     if (first == end && end < log->slot_count) {
-        /* All of it is missing: it has ended where the next group that is here begins. */
+        /* The whole group is missing: it has ended where the next group that is here begins. */
         *out_first = *out_end = log_slot_at(log, end)->seg->base_offset;
         return LEAT_OK;
     }
     if (first == end) {
-        /* Nothing of it yet: only the group that the next segment falls into is there already. */
+        /* No segment of the group yet: only the group of the next segment exists already. */
         if (log->head.seg || log_group_of(log->next_segment) != group) return LEAT_E_NOT_FOUND;
         *out_first = log->next_offset;
         *out_end = UINT64_MAX;

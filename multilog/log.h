@@ -17,9 +17,9 @@
 
 struct leat_log; /* opaque */
 
-/* Waking logs read their last segment whole. After a restart many wake at once, so all logs of a
- * core share these bytes: who gets none waits in line until another is done. A log whose last
- * segment is still in memory needs none. One log's read always fits when it is alone. */
+/* Waking logs read their last segment whole. After a restart many logs wake at once, so all logs of a core share
+ * these bytes: a log that gets none waits in line until another log is done. A log whose last segment is still in
+ * memory needs none. A log that is alone always gets the bytes for its read. */
 enum { LEAT_WARM_BYTES_MAX = 32 * 1024 * 1024, LEAT_WARM_BYTES_MIN = 8 * 1024 * 1024 + 4096 };
 struct leat_restore_budget {
     uint64_t bytes_max, bytes_used;
@@ -51,16 +51,15 @@ struct leat_log_events {
      * True: the log will be released, and made again with other bytes; until then it refuses appends by
      * LEAT_E_STARTING. False, or NULL: the log is DAMAGED. Must not call the log. */
     bool (*on_last_damaged)(void *owner, struct leat_log *log, struct leat_segment *seg);
-    /** The file's bytes of a closed segment are not the recorded ones. LEAT_OK: memory and other nodes are
-     * asked, and leat_log_mend_end() or leat_log_mend_give_up() follows; until then reads of the segment wait.
-     * LEAT_E_NOT_FOUND: no node can be asked, and reads get LEAT_E_DAMAGED. Anything else: they
-     * can't be asked now, and reads are to be tried again. Must not call the log, which may be in the
-     * middle of being made. NULL: there is nobody. */
+    /** The file's bytes of a closed segment are not the recorded ones. LEAT_OK: memory and other nodes are asked, and
+     * leat_log_mend_end() or leat_log_mend_give_up() follows; until then reads of the segment wait. LEAT_E_NOT_FOUND:
+     * no node can be asked, and reads get LEAT_E_DAMAGED. Other errors: no node can be asked now, and reads are to be
+     * tried again. Must not call the log, which may be in the middle of being made. NULL: there is no other copy. */
     leat_err (*on_damaged)(void *owner, const struct leat_segment *seg);
 };
 
-/* State that somebody above keeps in this log (consumer groups): carried whole in start entries,
- * changed by batches. */
+/* State that an application above keeps in this log (consumer groups): start entries have it whole, batches change
+ * it. */
 struct leat_log_app {
     void *ctx;
     size_t (*snapshot_bytes)(void *ctx);             /* at most LEAT_START_BYTES_MAX / 2 */
@@ -101,8 +100,8 @@ struct leat_log_tail {
      * until leat_log_older_done(). */
     bool backfill_follows;
     bool stands_in; /* the log waits for its end, and other nodes may have its segments */
-    /* Segments between others are not here. They may come, too: until leat_log_holes_end() retention does not
-     * pass over their places. */
+    /* Segments between other segments are not here. They may still come: until leat_log_holes_end() retention does
+     * not pass over their places. */
     bool holes;
 };
 
@@ -148,8 +147,8 @@ struct leat_append {          /* caller's; a batch that waits for its ack */
  */
 leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
                          struct leat_append *append, struct leat_error *error) LEAT_NODISCARD;
-/** As an append that brings nothing: append->on_acked runs once all that was appended so far is acked, or can't be.
- * false: all of that is acked; it does not run. Thread: owner core. */
+/** Like an append without records: append->on_acked runs once all earlier appends are acked, or can't be. false: all
+ * are acked; on_acked does not run. Thread: owner core. */
 bool leat_log_await_acked(struct leat_log *log, struct leat_append *append) LEAT_NODISCARD;
 /** Seal what this turn gathered and start what is to start. */
 void leat_log_turn_end(struct leat_log *log);
@@ -231,9 +230,9 @@ struct leat_locate_op { /* caller's */
 };
 /** As leat_log_read(): LEAT_OK done now, but for op->seeks; LEAT_E_AGAIN later. op: zeroed but for what is asked. */
 leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op) LEAT_NODISCARD;
-/** A time is looked for among the records of a compressed batch, which takes milliseconds: a piece of it, 32 KiB that
- * are uncompressed (of lz4 and snappy a block). LEAT_E_AGAIN: more is to come; LEAT_OK: done. The log may have gone
- * meanwhile. Thread: the log's. */
+/** Look for a time among the records of a compressed batch, which takes milliseconds: one piece, 32 KiB of
+ * uncompressed bytes (of lz4 and snappy a block). LEAT_E_AGAIN: more pieces follow; LEAT_OK: done. The log may have
+ * gone meanwhile. Thread: the log's. */
 leat_err leat_locate_step(struct leat_locate_op *op) LEAT_NODISCARD;
 
 /* ---- care ---- */
@@ -248,22 +247,22 @@ void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct le
                    void *arg);
 /** After on_stopped: no other node became the owner, so the log takes appends again. */
 void leat_log_go_on(struct leat_log *log);
-/** The end of a stop is not waited for any more: what was not acked never will be, and the head stays as it is,
- * as in a crash. What its store port has under way has to end all the same. */
+/** Do not wait for the end of a stop any more: batches that are not acked never will be, and the head stays as it is,
+ * as in a crash. The requests that its store port has under way still have to end. */
 void leat_log_abandon(struct leat_log *log);
-/** Of a stopped log, before it is destroyed: what it asked the store for since, as the store wanted memory
- * or readers gave bytes back, has been answered, and from now on it asks for nothing. false: not yet;
- * on_dirty comes with the answer. */
+/** Of a stopped log, before it is destroyed: has the store answered all requests that the log made since, because the
+ * store wanted memory or readers gave bytes back? From now on the log makes no request. false: not yet; on_dirty
+ * comes with the answer. */
 bool leat_log_rest(struct leat_log *log);
 /** The stream is deleted: fail what waits, drop all segments, then on_gone; then
  * leat_log_destroy(). */
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg);
-/** An operator gives up what leat_log_damage_find() and leat_log_passed_over() name now, and nothing else. What is
- * missing in front of the first segment held (see leat_log_info.missing_segments): a trim entry says so, and the log
- * begins there. What is missing or damaged between others: the rows of their segments say so, and readers pass over it.
- * Bytes that were passed over count as seen. on_done once, when that is acked or the log takes no appends any more;
- * leat_log_trouble() says whether it is done. One at a time. */
+/** An operator gives up the records that leat_log_damage_find() and leat_log_passed_over() name now, and no others.
+ * Segments that are missing before the first segment here (see leat_log_info.missing_segments): a trim entry gives
+ * them up, and the log begins after them. Missing or damaged segments between others: the rows of their segments
+ * record it, and readers pass over them. Bytes that were passed over count as seen. on_done once, when this is acked
+ * or the log takes no appends any more; leat_log_trouble() says whether it is done. One call at a time. */
 void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
                            void *arg);
 struct leat_log_trim {     /* caller's */
@@ -293,10 +292,9 @@ void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const c
 /** Where it ends. Once it was stopped (leat_log_stop()) that does not change any more. Of a log in
  * state STOPPED: the end of what is safe, all that was acked among it. */
 void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail);
-/** Another node owns it: what waits is failed (LEAT_E_STALE_EPOCH; reads LEAT_E_NOT_OWNER);
- * on_released once, when nothing is in flight and nobody holds its bytes; then
- * leat_log_segment_pop() until it says NULL, and leat_log_destroy(). Instead of whatever end was
- * waited for before. */
+/** Another node owns the log: waiting appends fail (LEAT_E_STALE_EPOCH; reads LEAT_E_NOT_OWNER); on_released once,
+ * when no request is in flight and no reader holds bytes; then leat_log_segment_pop() until it returns NULL, and
+ * leat_log_destroy(). Replaces an earlier stop or delete. */
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg);
 struct leat_segment *leat_log_segment_pop(struct leat_log *log);
@@ -372,7 +370,7 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
  * waiting. */
 bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment,
                        leat_err rc) LEAT_NODISCARD;
-/** No node has it: reads are told what is damaged, and others are asked again at a read after
+/** No node has the segment: reads get LEAT_E_DAMAGED, and nodes are asked again at a read after
  * LEAT_LOG_MEND_AGAIN_US. */
 void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment);
 enum { LEAT_LOG_MEND_AGAIN_US = 30 * 1000 * 1000 };
@@ -383,7 +381,7 @@ struct leat_log_info {
     uint64_t first_offset, acked_offset, next_offset;
     uint64_t bytes, memory_bytes;
     uint64_t first_segment, segment_count, first_group, group_count;
-    uint64_t end_segment; /* behind the last one held */
+    uint64_t end_segment; /* the id after the last segment here */
     uint32_t producers;
     bool cold; /* producer state, and the state of leat_log_app, is not read back yet */
     struct leat_epoch epoch;
@@ -401,7 +399,7 @@ uint64_t leat_log_offsets_lost(const struct leat_log *log);
  * nodes are asked for is not among them, nor what an operator gave up. */
 struct leat_log_damage {
     uint64_t first_segment,
-        end_segment; /* end: exclusive. Equal: the end of the one before was cut off */
+        end_segment; /* end: exclusive. Equal: the end of the previous segment was cut off */
     uint64_t first_offset,
         end_offset; /* equal: of a damaged segment with no records that the log has */
     bool missing;

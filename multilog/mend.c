@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closed segments of which this node's file has other bytes than are recorded: whole ones are on other
- * nodes, as a rule. Whoever owns the log fetches them; here is what waits for that meanwhile. The bytes in
- * memory, where there are any, are right. */
+/* Closed segments whose bytes in this node's file are not the recorded ones: other nodes have whole replicas, as a
+ * rule. The log's owner fetches these; this file has the state of the log meanwhile. Bytes in memory, if there are
+ * any, are right. */
 #include "multilog/internal.h"
 
 bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
 {
     const struct leat_log_events *events = &log->options.events;
     if (log_slot_is_sought(slot)) return true;
-    leat_segment_damage_found(slot->seg); /* nobody is to copy from it */
+    leat_segment_damage_found(slot->seg); /* no node may copy from it */
     log->damage_look = true;
     if (!events->on_damaged || LEAT_BUG(ROT_STAYS)) {
         log_slot_mend_enter(slot, LOG_MEND_LOST);

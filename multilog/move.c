@@ -129,7 +129,7 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
                                   .front_given_up = seg->front_given_up};
     log->slot_count++;
     log->passed_look |= seg->passed_bytes > 0;
-    /* What is said of it was lost on the way here, if it was said at all. */
+    /* The store's event that the segment is flushed, if there was one, was lost on the way here. */
     if (!seg->buffer) seg->flushed = true;
     log_segment_own(log, seg);
     log->closed_bytes += seg->extent.bytes;
@@ -218,7 +218,7 @@ const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t se
     return slot ? slot->seg : NULL;
 }
 
-/* ---- between others ---- */
+/* ---- holes between segments ---- */
 
 bool leat_log_hole_find(const struct leat_log *log, uint64_t below, struct leat_log_hole *out_hole)
 {

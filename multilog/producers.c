@@ -155,8 +155,8 @@ void leat_producers_record(struct leat_producers *producers, const struct leat_b
     state->batches[state->batch_count - 1] =
         (struct leat_producer_batch){batch->base_sequence, last, first_offset};
     state->last_used_ms = now_ms;
-    /* After 2^31 records the numbers come round: what counts as "accepted here" stays half a turn
-     * long, so that ahead and behind can be told apart. */
+    /* After 2^31 records the numbers come round: the range that counts as "accepted here" stays half a turn long, so
+     * that ahead and behind can be told apart. */
     if (sequence_distance(state->first_sequence, sequence_add(last, 1)) > SEQUENCE_HALF)
         state->first_sequence = sequence_add(last, SEQUENCE_MASK + 2 - SEQUENCE_HALF);
 }
@@ -306,9 +306,9 @@ static uint64_t time_distance(int64_t from, int64_t to)
     return (uint64_t)to - (uint64_t)from;
 }
 
-/* The time of the (rank + 1)-th oldest of those in [low, high) that can go; there are more than
- * rank. out_below: how many are older. Each round narrows the range 256-fold, so that no list of
- * the table is ever sorted or allocated. */
+/* The time of the (rank + 1)-th oldest of the producers in [low, high) that can go; there are more than rank.
+ * out_below: how many are older. Each round narrows the range 256-fold, so that no list of the table is ever sorted
+ * or allocated. */
 static int64_t time_of_rank(const struct leat_producers *producers, uint32_t rank, int64_t low,
                             int64_t high, uint64_t acked_offset, uint32_t *out_below)
 {
@@ -347,7 +347,7 @@ uint32_t leat_producers_shed(struct leat_producers *producers, uint32_t keep_cou
     if (candidates <= excess)
         return candidates ? forget(producers, candidates, before_ms, acked_offset) : 0;
     int64_t last = time_of_rank(producers, excess, oldest, before_ms, acked_offset, &below);
-    /* Of those with the very same time (a replay gives one to all) only as many as must. */
+    /* Of producers with exactly this time (a replay gives all the same time) only as many as must go. */
     uint32_t removed = below ? forget(producers, below, last, acked_offset) : 0;
     if (removed < excess) removed += forget(producers, excess - removed, last + 1, acked_offset);
     return removed;

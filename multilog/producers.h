@@ -22,7 +22,7 @@ struct leat_producer_holders {
 struct leat_producers {
     struct leat_producer_state *slots;     /* [slot_mask + 1]; producer_id -1: free */
     struct leat_producer_holders *holders; /* NULL: the table is small */
-    uint64_t number;                       /* random, odd: who may choose ids can't choose slots */
+    uint64_t number; /* random, odd: a client that chooses ids can't choose slots */
     uint32_t slot_mask;
     uint32_t count, count_max;
     bool expired; /* this log has dropped state at least once */
@@ -58,13 +58,13 @@ enum leat_producer_verdict leat_producers_check(const struct leat_producers *pro
  * Thread: owner. Allocates: never. */
 void leat_producers_record(struct leat_producers *producers, const struct leat_batch *batch,
                            uint64_t first_offset, int64_t now_ms);
-/** Shall a batch that was judged NEW be refused as FULL all the same? Yes, if it is a newcomer's, the table is more
- * than half full, and its address has a quarter of what it holds at most: the rest is for others. Nobody is forgotten
- * right then. address 0: not known. Thread: owner. */
+/** Shall a batch with verdict NEW be refused as FULL all the same? Yes, if its producer is not in the table, the
+ * table is more than half full, and the producer's address has a quarter of the table's maximum: the rest is for
+ * other addresses. No producer is forgotten in this call. address 0: not known. Thread: owner. */
 bool leat_producers_crowded_by(const struct leat_producers *producers, int64_t id,
                                uint32_t address);
-/** Behind leat_producers_record(): from where it came. Also of who is known: its address changes, and none is known of
- * those that were read from the log. Thread: owner. */
+/** After leat_producers_record(): the address that the batch came from. Also for a known producer: its address
+ * changes, and producers that were read from the log have none. Thread: owner. */
 void leat_producers_note(struct leat_producers *producers, int64_t id, uint32_t address);
 /** Should the table grow before it must? */
 bool leat_producers_wants_room(const struct leat_producers *producers);

@@ -125,11 +125,12 @@ static bool ends_short(const struct leat_log *log, const struct log_slot *slot)
 static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct log_slot *after,
                            bool *out_jumped);
 
-/* SUBTLE: offsets are not passed over because the next segment is there.
- *  1. The row of segment 4 says that it was being written; a start finds its file damaged in the middle, and what is
- *     valid of it counts as closed. 5 to 7 are whole.
- *  2. A reader comes to where that ends, and would go on with 5.
- * It is told, once. Where 5 names no predecessor an operator gave up what was there, and it goes on. */
+/* SUBTLE: a reader does not pass over missing offsets because the next segment is there.
+ *  1. The row of segment 4 says that it was being written; a start finds its file damaged in the middle, and the
+ *     valid part counts as closed. Segments 5 to 7 are whole.
+ *  2. A reader comes to the end of this part, and would go on with segment 5.
+ * The reader is told, once. If segment 5 names no predecessor, an operator gave the records up, and the reader goes
+ * on. */
 static leat_err read_short(struct leat_log *log, struct leat_read *read, struct log_slot *slot)
 {
     struct leat_segment *seg = slot->seg;
@@ -157,7 +158,7 @@ static bool is_acked_at(struct leat_log *log, const struct log_slot *slot,
                         const struct leat_read *read, uint32_t at)
 {
     if (slot->closed) return slot->seg->next_offset <= log_acked(log);
-    if (!read->by_position && !read->by_time) return true; /* what it asked for is acked */
+    if (!read->by_position && !read->by_time) return true; /* the wanted offset is acked */
     const struct log_open *open = log_open_of(log, slot->seg);
     return open && at < open->acked_bytes;
 }
@@ -528,8 +529,8 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
     for (;;) {
         if (log->ending == LOG_DELETING) return read_end(read, LEAT_E_UNKNOWN_STREAM);
         if (log->ending == LOG_RELEASING) return read_end(read, LEAT_E_NOT_OWNER);
-        /* Until then it is not known whether what was asked for is missing in front, was given up, or never was; and
-         * where the log begins is told with what is read. */
+        /* Until the log's beginning is known, the log can't tell whether the wanted offset is missing, was given up,
+         * or never existed; and the answer of a read says where the log begins. */
         if (log_front_is_unknown(log)) {
             if (log_is_stopping(log) || log->reads_expire) return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);

@@ -5,7 +5,7 @@
 
 #include "multilog/internal.h"
 
-/* Bytes of a segment at hand: all of it in memory, or a window of its file. */
+/* Bytes of a segment: the whole segment in memory, or a window of its file. */
 struct log_view {
     const uint8_t *bytes;
     uint32_t from, end; /* positions that are here */

@@ -15,8 +15,8 @@ static bool entry_is_sane(const struct leat_entry *entry, uint32_t at, uint32_t 
     if (entry->flags || entry->zero16 || entry->zero64) return false;
     /* Only batches have records: a flipped type must not make a batch vanish. */
     if ((entry->type == LEAT_ENTRY_BATCH) != (entry->record_count != 0)) return false;
-    /* Any batch fits a reader's buffer: one that does not would be read again for ever. And all have a header,
-     * where what is looked for by its time is looked up. */
+    /* Any batch must fit a reader's buffer: a larger batch would be read again for ever. All batches have a header,
+     * which a look-up by time needs. */
     if (entry->type == LEAT_ENTRY_BATCH && (entry->payload_bytes > LEAT_BATCH_BYTES_MAX ||
                                             entry->payload_bytes < LEAT_BATCH_HEADER_BYTES))
         return false;
@@ -74,7 +74,7 @@ static void batch_pass(struct leat_read *read, const struct leat_entry *entry,
     wanted->offset = read->from.v = *out_end;
 }
 
-/* What lies in front of it is given first: who is told of damage goes on behind the segment. */
+/* The reader gets the batches before the damage first: after it was told of damage, it goes on after the segment. */
 static enum log_walk_end damage_ends(const struct leat_read *read)
 {
     return read->iov_count ? LOG_WALK_DONE : LOG_WALK_DAMAGED;

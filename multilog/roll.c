@@ -336,7 +336,7 @@ static bool next_lies_well(const struct leat_log *log)
     return !log->leave_wanted || !log->store_port.in_the_way(log->store_port.ctx, log->next);
 }
 
-/* The table grows ahead of need, so whoever is refused comes when it is really full. */
+/* The table grows before it is full, so a producer is refused only when it is really full. */
 static void producers_grow(struct leat_log *log)
 {
     const struct leat_log_options *options = &log->options;
@@ -345,7 +345,7 @@ static void producers_grow(struct leat_log *log)
     size_t bytes = leat_producers_prepare_bytes(&log->producers);
     if (options->memory_is_full && options->memory_is_full(options->owner, false, bytes)) {
         log->producers_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
-        log->producers_wanted = false; /* whoever waited tries again, and is told by name */
+        log->producers_wanted = false; /* waiting producers try again, and are refused by name */
     } else if (leat_producers_prepare(&log->producers) == LEAT_OK) {
         log->producers_wanted = false;
     }
@@ -379,14 +379,14 @@ static void on_closed(struct leat_store_req *req)
     struct leat_log *log = req->owner;
     log->closing = false;
     if (req->rc != LEAT_OK) {
-        /* SUBTLE: the row on the disk still says that the segment is open. (1) The log moves to another node; (2) its
-         * new owner counts this node's copy as a closed one; (3) this node starts again, and finds less of it. A
+        /* SUBTLE: the row on the disk still says that the segment is open. (1) The log moves to another node; (2) the
+         * new owner counts this node's copy as a closed replica; (3) this node starts again, and finds fewer bytes. A
          * backup keeps the same rule (backup_close()). */
         req->seg->state = LEAT_SEGMENT_OPEN;
         log_fail_finally(log, req->rc, "recording a closed segment failed");
     }
-    /* With the next care, a second later, a fast log would be past its size by a gigabyte, all of it
-     * written to disk only to be dropped there. */
+    /* With the next care, a second later, a fast log would be past its size by a gigabyte, written to disk only to be
+     * dropped there. */
     bool cared_for = log->state == LEAT_LOG_SERVING && log->ending == LOG_LIVES;
     if (cared_for && log->options.settings.retention_bytes > 0) log_retain(log);
     log_mark_dirty(log);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of segments, and who holds their bytes. */
+/* The table of segments, and the readers that hold their bytes. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving up what is in front: whole segments by retention, records before an offset by request, what is
- * lost there by an operator. */
+/* Giving up the oldest records: whole segments by retention, records before an offset by request, lost segments by an
+ * operator. */
 #include "base/bug.h"
 #include "base/crc32c.h"
 #include "multilog/internal.h"
@@ -41,8 +41,8 @@ void log_step_trim(struct leat_log *log)
         write_trim(log);
     } else if (is_wanted(log) && !log_is_stopping(log) && !log->room_wanted) {
         log->room_wanted = true;
-        /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
-         * the wish is refused at once then, and the turn would never end. */
+        /* A cold log wakes first, and log_step_warm() has run already: step again. Not while the disk is full: the
+         * request is refused at once then, and the turn would never end. */
         if (log_is_cold(log) && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
     }
 }
@@ -185,7 +185,7 @@ void log_step_begun(struct leat_log *log)
     trims_answer(log, refusal);
 }
 
-/* ---- what is lost in front ---- */
+/* ---- lost segments before the log's first ---- */
 
 void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
                            void *arg)
@@ -199,12 +199,12 @@ void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, stru
     log_mark_dirty(log);
 }
 
-/* SUBTLE: what goes was named (log_damage_name()), and an operator was told.
- *  1. A log came to a new owner with its last segment. Its older ones are on their way, and missing here.
+/* SUBTLE: only segments that were named (log_damage_name()), and that an operator was told of, are given up.
+ *  1. A log came to a new owner with its last segment. Its older segments are on their way, and missing here.
  *  2. An operator says that bytes which a start has passed over were seen: "all of it is kept".
- *  3. Were what is missing in front given up, all older segments would go, on every node.
- * The same holds for what turns out to be lost while the store notes another place, and for a log that has not read yet
- * where it begins. true: what is missing in front is being given up. */
+ *  3. If the missing segments were given up, all older segments would go, on every node.
+ * The same holds for segments that turn out to be lost while the store notes another place, and for a log that has
+ * not read yet where it begins. true: missing first segments are being given up. */
 static bool front_skip(struct leat_log *log)
 {
     if (!log_front_is_missing(log)) return false;

@@ -348,7 +348,7 @@ static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_
 
 /* ---- reading the last segment ---- */
 
-/* How much of it may hold the start entry. */
+/* How many bytes of the last segment may hold the start entry. */
 static uint32_t front_wanted(const struct leat_log *log)
 {
     uint32_t all = log_slot_at(log, log->slot_count - 1)->seg->extent.bytes;
@@ -432,7 +432,7 @@ static bool warm_can_start(const struct leat_log *log)
 void log_step_warm(struct leat_log *log)
 {
     if (log_front_is_unknown(log)) return;
-    /* In line stands only who lacks nothing but bytes: else all behind it would wait too. */
+    /* Only a log that lacks nothing but bytes waits in line: otherwise all later logs would wait too. */
     if (!warm_can_start(log)) {
         log_warm_leave(log);
         return;

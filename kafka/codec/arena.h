@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of one request: given out from the front, given back all at once. Bounded twice: each
- * arena has a limit, and all arenas of a core share another (struct leat_kafka_arena_share). */
+/* Memory of one request: given out piece by piece, given back all at once. Bounded twice: each arena has a limit, and
+ * all arenas of a core share a limit (struct leat_kafka_arena_share). */
 #ifndef LEAT_KAFKA_CODEC_ARENA_H
 #define LEAT_KAFKA_CODEC_ARENA_H
 
@@ -39,8 +39,8 @@ struct leat_kafka_arena {
     struct leat_kafka_arena_chunk *chunks;
     uint8_t *at, *end;
     size_t bytes_allocated, bytes_max;
-    size_t own_bytes_max; /* so much of it may be of the share's last part */
-    size_t bytes_missed;  /* what it would have in all, had there been room in the share */
+    size_t own_bytes_max; /* so many of its bytes may be of the share's last part */
+    size_t bytes_missed;  /* bytes that it would have had in all with enough room in the share */
     _Alignas(16) uint8_t first[LEAT_KAFKA_ARENA_INLINE_BYTES];
 };
 

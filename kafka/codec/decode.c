@@ -193,7 +193,7 @@ static inline void *read_array_head(struct leat_kafka_reader *reader, bool nulla
         out->count = nullable ? -1 : 0;
         return NULL;
     }
-    /* Of one element nothing has to be counted: if it is not there, nothing follows it. */
+    /* For an array of one element no bytes have to be counted: if the element is missing, nothing follows it. */
     if (count > 1 && type != NULL) wire_bytes_min = struct_bytes_min(type, reader);
     LEAT_ASSERT_CMP(wire_bytes_min, >, 0); /* a count that costs nothing could be any */
     if (__builtin_expect((size_t)count * wire_bytes_min > left(reader), 0)) {
@@ -291,7 +291,7 @@ read_value(struct leat_kafka_reader *reader, const struct leat_kafka_field *fiel
         break;
     }
     case LEAT_KAFKA_STRUCT:
-        /* A byte in front says whether it is there; null leaves it at its fallbacks. */
+        /* A byte before the struct says whether it is there; a struct that is null keeps its fallbacks. */
         if (!nullable || (int8_t)read_u8(reader) >= 0)
             read_struct(reader, field->element(), member);
         break;
@@ -328,7 +328,7 @@ static const struct leat_kafka_field *tag_find(const struct leat_kafka_type *typ
     return NULL;
 }
 
-/* Known tags are read, and have to be of their size; others are skipped. */
+/* Known tags are read, and must have their size; other tags are skipped. */
 static void read_tags(struct leat_kafka_reader *reader, const struct leat_kafka_type *type,
                       uint8_t *out)
 {
@@ -373,7 +373,7 @@ static void read_struct(struct leat_kafka_reader *reader, const struct leat_kafk
 leat_err leat_kafka_decode(struct leat_kafka_reader *reader, const struct leat_kafka_type *type,
                            void *out)
 {
-    LEAT_ASSERT(reader->wrong == NULL); /* what was wrong in front of it has been looked at */
+    LEAT_ASSERT(reader->wrong == NULL); /* earlier errors have been looked at */
     memset(out, 0, type->bytes);
     read_struct(reader, type, out);
     LEAT_ASSERT(reader->wrong == NULL || reader->at == reader->end);

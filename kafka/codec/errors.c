@@ -54,7 +54,8 @@ enum leat_kafka_error leat_kafka_error_of(leat_err code)
     case LEAT_E_TOO_FEW_COPIES:
         return LEAT_KAFKA_NOT_ENOUGH_REPLICAS;
     case LEAT_E_NO_MEMORY:
-    case LEAT_E_TOO_MANY_PRODUCERS: /* there is room again when others are forgotten: clients try again */
+    /* There is room again when other producers are forgotten: clients try again */
+    case LEAT_E_TOO_MANY_PRODUCERS:
     case LEAT_E_DISK_FULL:
     case LEAT_E_DISK:
     case LEAT_E_DAMAGED:

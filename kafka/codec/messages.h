@@ -59,7 +59,7 @@
 #define LEAT_KAFKA_FALLBACK_STRING_ARRAY(member, n) (void)(n)
 #define LEAT_KAFKA_FALLBACK_UUID_ARRAY(member, n)   (void)(n)
 
-/* Of a field's options, in whatever order they stand, one: the others count as 0. */
+/* One of a field's options, in whatever order they stand: the other options count as 0. */
 #define LEAT_KAFKA_OPTION(nothing, a, b, c, ...) ((a) + (b) + (c))
 
 #define BEGIN(entry)                    struct leat_kafka_##entry {

@@ -212,7 +212,8 @@ static bool is_paced(int16_t key)
     return key != LEAT_KAFKA_PRODUCE && key != LEAT_KAFKA_FETCH;
 }
 
-/* Others have the memory that this request needs: it is read anew when there is enough. false: there never is. */
+/* Other requests have the memory that this request needs: the request is read anew when there is enough. false: there
+ * never will be enough. */
 static bool conn_yields(struct leat_kafka_request *request)
 {
     struct leat_kafka_conn *conn = request->conn;
@@ -230,7 +231,7 @@ static bool conn_yields(struct leat_kafka_request *request)
         LEAT_ASSERT(*last != NULL);
     }
     *last = NULL;
-    /* Nobody is called by this: two that both find no room would call each other for ever. */
+    /* No connection is called here: two connections that both find no room would call each other for ever. */
     leat_stock_give(here->requests, request, conn->peer, leat_peer_sharer(conn->peer));
     leat_peer_end(conn->peer);
     memory_wait(conn, leat_peer_requests(conn->peer) == 0, missed);
@@ -286,7 +287,7 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
     *out_taken = LEAT_KAFKA_FRAME_HEAD_BYTES + (size_t)count;
     struct leat_kafka_request *request = conn->held;
     if (request != NULL) {
-        LEAT_ASSERT(request == conn->last); /* none begins behind it */
+        LEAT_ASSERT(request == conn->last); /* no later request begins */
         request->frame = frame;
         return conn_handle(request);
     }
@@ -349,8 +350,8 @@ static void name_note(struct leat_kafka_request *request)
     if (id->bytes > 0) leat_peer_name_note(request->conn->peer, id->text, (size_t)id->bytes);
 }
 
-/* Of versions that nobody knows here nothing more can be read. ApiVersions is how clients find out,
- * so it alone is answered then: in version 0, which every client reads (KIP-511). */
+/* The rest of a request of an unknown version can't be read. By ApiVersions clients find out which versions are
+ * known, so ApiVersions alone is answered then: in version 0, which every client reads (KIP-511). */
 static leat_err version_check(struct leat_kafka_request *request, const char **out_wrong)
 {
     const struct leat_kafka_api *api = request->api;
@@ -401,9 +402,9 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
     *out_wrong = "there is no memory for it";
     if (body == NULL) return LEAT_E_NO_MEMORY;
     if (reader.wrong == NULL) rc = leat_kafka_decode(&reader, type, body);
-    /* Bytes behind the last field are stepped over, as Kafka does: librdkafka 2.16 asks for the
-     * metadata of all topics (version 13) with a null array of four bytes instead of one, which
-     * reads as such a request with three bytes too many. */
+    /* Bytes after the last field are skipped, as Kafka does: librdkafka 2.16 asks for the metadata of all topics
+     * (version 13) with a null array of four bytes instead of one, which reads as a request with three bytes too
+     * many. */
     *out_wrong = reader.wrong;
     request->body = body;
     if (reader.wrong != NULL && rc == LEAT_OK) rc = LEAT_E_INVALID;
@@ -428,8 +429,8 @@ static void answer_large(struct leat_kafka_request *request, size_t bytes)
     leat_peer_send_large(peer, buffer, bytes);
 }
 
-/* One answer behind `used` bytes of the core's buffer; returns how many there are now. ANSWER_WAITS: what was gathered
- * is sent, and this one has to wait for room. */
+/* Append one answer to `used` bytes of the core's buffer; returns the new number of bytes. ANSWER_WAITS: the gathered
+ * answers are sent, and this answer has to wait for room. */
 static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
 {
     struct leat_peer *peer = request->conn->peer;

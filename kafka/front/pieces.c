@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SUBTLE: why few at a time. (1) A DeleteTopics of 1 MB names 100,000 topics. (2) Each is a request to the
- * coordinator, of which 65,536 may wait on a node. (3) Everybody else who makes, changes or deletes one is refused,
- * and so is the node itself, which has logs to open. */
+/* SUBTLE: why few pieces at a time. (1) A DeleteTopics of 1 MB names 100,000 topics. (2) Each topic is a request to
+ * the coordinator, of which 65,536 may wait on a node. (3) All other clients that make, change or delete a topic are
+ * refused, and so is the node itself, which has logs to open. */
 #include "kafka/front/pieces.h"
 
 #include <string.h>

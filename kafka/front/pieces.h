@@ -21,7 +21,7 @@ struct leat_kafka_pieces {
     void *response;
     /** The next piece. NONE: there was none; FAILED: there is no memory, and no answer. */
     enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces);
-    /** May be NULL: the answer is the response. Else instead of that, when all are done. */
+    /** When all pieces are done. NULL: the response is sent then; otherwise on_done runs instead. */
     void (*on_done)(struct leat_kafka_pieces *pieces);
     /* its own */
     struct leat_pace_step step;

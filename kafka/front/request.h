@@ -79,8 +79,8 @@ struct leat_kafka_request {
     /* For handlers. */
     struct leat_mail mail;
     void *state;
-    /** May be set while unanswered: the connection has gone, nobody waits any more. The request is
-     * still to be answered, then or later. */
+    /** May be set while unanswered: the connection has gone, and no client waits any more. The request still has to
+     * be answered, then or later. */
     void (*on_abandoned)(struct leat_kafka_request *request);
     /** May be set while unanswered: all earlier requests of the connection are answered. */
     void (*on_turn)(struct leat_kafka_request *request);
@@ -134,8 +134,8 @@ static inline bool leat_kafka_abandoned(const struct leat_kafka_request *request
     return !leat_peer_is_there(request->conn->peer);
 }
 
-/** Encode a whole answer, size and header included, at bytes; returns what it takes, which may be
- * more than capacity: then nothing of use is there. gaps: see struct leat_kafka_writer. */
+/** Encode a whole answer, size and header included, at bytes; returns its length, which may be more than capacity:
+ * then the bytes are of no use. gaps: see struct leat_kafka_writer. */
 size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const void *response,
                                 uint8_t *bytes, size_t capacity, struct leat_kafka_gap *gaps,
                                 uint32_t gap_capacity, uint32_t *out_gap_count);

@@ -172,7 +172,8 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request,
     LEAT_ASSERT(places == NULL || whole <= places->others.count);
     for (uint32_t i = 0; i < whole; i++)
         told_add(core, places->others.nodes[i], LEAT_NODE_UP, most, out);
-    /* Nothing has begun, or nobody has said: then nobody lacks anything. A segment that has no other copy lacks all. */
+    /* If no segment has begun, or no answer has come, no node lacks anything. If a segment has no other copy, all
+     * nodes lack it. */
     if (places == NULL || (LEAT_BUG(AWAY_COUNTS) && places->others.count == 0))
         told_add_next(core, LEAT_NODE_UP, most, out);
     out->in_sync = out->count;

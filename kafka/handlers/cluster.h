@@ -24,7 +24,7 @@ bool leat_kafka_address_split(const char *address, struct leat_kafka_string *out
 
 /* A topic's id is made of the cluster's and the stream's, which is never used again. */
 struct leat_kafka_uuid leat_kafka_topic_id(const struct leat_core *core, uint32_t stream);
-/** The published stream of that id, or NULL. */
+/** The published stream of this id, or NULL. */
 const struct leat_stream_desc *leat_kafka_topic_by_id(const struct leat_core *core,
                                                       const struct leat_kafka_uuid *id);
 const struct leat_stream_desc *leat_kafka_topic_by_name(const struct leat_core *core,
@@ -108,7 +108,7 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request,
             (told)->down ? (told)->nodes + (told)->count - (told)->down : NULL;                    \
         (to)->offline_replicas.count = (told)->down;                                               \
     } while (0)
-/** Owner and epoch of a partition, for answers that say who leads it now. */
+/** Owner and epoch of a partition, for answers that name the current leader. */
 void leat_kafka_leader_of(const struct leat_core *core, const struct leat_stream_desc *desc,
                           uint32_t streamlet, int32_t *out_id, int32_t *out_epoch);
 

@@ -28,7 +28,7 @@ struct config {
     enum config_kind kind;
     enum leat_kafka_config_type type;
     uint32_t change;   /* enum leat_stream_change; 0: only when the topic is made */
-    const char *fixed; /* the one value */
+    const char *fixed; /* the only value */
     const char *documentation;
 };
 
@@ -104,8 +104,8 @@ static leat_err refuse_value(const struct config *config, struct leat_kafka_stri
                           value.bytes > 64 ? 64 : (int)value.bytes, value.text, allowed);
 }
 
-/* Whoever asks for Kafka's 1 GiB is told 1 GiB again: else tools that compare what is with what shall be would
- * change it for ever. */
+/* A client that asks for Kafka's 1 GiB is told 1 GiB again: otherwise tools that compare current values with wanted
+ * values would change it for ever. */
 static leat_err segment_bytes_set(const struct config *config,
                                   struct leat_stream_settings *settings,
                                   struct leat_kafka_string value, int64_t number,
@@ -373,7 +373,7 @@ leat_err leat_kafka_config_set(struct leat_stream_settings *settings, uint32_t *
     return number_set(config, settings, value, error);
 }
 
-/* ---- of a node: to be seen; what of it can be chosen are flags of the server ---- */
+/* ---- of a node: read only; the values that can be chosen are flags of the server ---- */
 
 struct node_config {
     const char *name;

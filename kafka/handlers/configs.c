@@ -224,7 +224,7 @@ struct alter_way {
     struct leat_kafka_string name;
     int32_t count; /* of its configurations */
     bool validate_only;
-    /** From the settings as they are to those asked for. */
+    /** From the current settings to the requested settings. */
     leat_err (*apply)(const void *resource, struct leat_stream_settings *settings, uint32_t *change,
                       struct leat_error *error);
 };
@@ -248,7 +248,7 @@ static void alter_resource(struct alter *alter, const void *resource, const stru
         alter_commit(alter, stream, &settings, change, out);
 }
 
-/* Those named are set; all others that can be changed go back to their defaults. */
+/* The named configurations are set; all others that can be changed go back to their defaults. */
 static leat_err apply_all(const void *given, struct leat_stream_settings *settings,
                           uint32_t *change, struct leat_error *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetch: the same reads as native fetches (broker/front_logs.h), gathered from where the batches lie.
  *
- * A fetch begins when all earlier requests of its connection are answered: until then it would only
- * hold what it has read. There are no fetch sessions: session id 0 declines them. */
+ * A fetch begins when all earlier requests of its connection are answered: before that it would only hold the batches
+ * that it has read. There are no fetch sessions: session id 0 declines them. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -147,7 +147,7 @@ static bool fetch_begin(struct fetch *fetch)
         fetch_answer(fetch);
         return true;
     }
-    /* Who is told of a refusal is told at once. */
+    /* A client that is refused a partition is answered at once. */
     uint32_t wait_ms = fetch->some_refused ? 0 : not_negative(body->max_wait_ms);
     fetch->fetch = leat_fetch_begin(request->conn->peer, true, good, not_negative(body->min_bytes),
                                     not_negative(body->max_bytes), wait_ms, fetch_on_ready, fetch);
@@ -177,7 +177,7 @@ static enum leat_kafka_error read_error_of(leat_err code, int16_t version)
     switch (code) {
     case LEAT_E_STARTING:
     case LEAT_E_AGAIN:
-        return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER; /* not now: ask again who leads */
+        return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER; /* not now: ask again for the leader */
     case LEAT_E_UNKNOWN_STREAM:
         return version >= 13 ? LEAT_KAFKA_UNKNOWN_TOPIC_ID : LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
     default:
@@ -217,7 +217,7 @@ static void fetch_on_ready(struct leat_fetch *done)
     LEAT_ASSERT_OWNER(fetch->request->core);
     LEAT_ASSERT(fetch->fetch == done);
     parts_fill(fetch);
-    if (leat_fetch_bytes(done) == 0) { /* its answer may have to wait; nothing else of it has */
+    if (leat_fetch_bytes(done) == 0) { /* the answer may have to wait, but no bytes wait with it */
         fetch->fetch = NULL;
         leat_fetch_end(done);
     }

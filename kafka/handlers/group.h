@@ -14,12 +14,12 @@ struct leat_kafka_group_ask {
     struct leat_groups_request
         home_request; /* kind and fields by the handler; the group's name by _start() */
     struct leat_classic_call call; /* home_request.classic, where that is not taken away */
-    /** Answered, see home_request.rc. Runs on the connection's core, inside leat_kafka_group_ask_start() too.
-     * What it tells stays valid as long as the request. */
+    /** Answered, see home_request.rc. Runs on the connection's core, inside leat_kafka_group_ask_start() too. The
+     * answer stays valid as long as the request. */
     void (*on_done)(struct leat_kafka_group_ask *ask);
     void *owner;
     uint32_t home;                  /* LIST: which; else found by the name */
-    struct leat_kafka_string group; /* of one of several: see below */
+    struct leat_kafka_string group; /* if the request has several asks: see below */
     bool duplicate;                 /* ... which another one names, too */
 
     /* group_home.c's */

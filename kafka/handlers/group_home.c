@@ -89,8 +89,8 @@ static void ask_deliver_cancelled(void *actor, struct leat_mail *mail)
     if (ask->answered) ask->on_done(ask);
 }
 
-/* Mail of one core to another keeps its order, so the ask has been here before. It has gone back, or
- * waits, and then goes back from within. */
+/* Mail of one core to another keeps its order, so the ask has been here before. The ask has gone back, or it waits,
+ * and then goes back inside the cancel. */
 static void ask_deliver_cancel(void *actor, struct leat_mail *mail)
 {
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, cancel);
@@ -117,9 +117,9 @@ static void ask_leaves(struct leat_kafka_group_ask *ask)
     ask->request->on_abandoned = request_on_abandoned;
 }
 
-/* SUBTLE: a join or sync is held until all of its group have come, up to half an hour, and what it was read from as
- * long. Held ones have half of the share, so all others go on; and an address has as much of that half as is left:
- * however many hold all they can, there is as much for the next. */
+/* SUBTLE: a join or sync is held until all members of its group have come, up to half an hour, and so is the memory
+ * that it was read into. Held requests have half of the share, so all other requests go on. An address may hold as
+ * much of this half as is left: however many addresses hold all they can, as much is left for the next address. */
 static bool ask_may_wait(struct leat_kafka_group_ask *ask)
 {
     if (ask->home_request.kind != LEAT_GROUPS_CLASSIC_JOIN &&
@@ -205,7 +205,7 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
         return;
     }
     if (!ask->makes_home && !ask_brings_set(ask)) {
-        /* Nobody has ever joined or committed. */
+        /* No member has ever joined or committed. */
         bool none = ask->home_request.kind == LEAT_GROUPS_LIST ||
                     ask->home_request.kind == LEAT_GROUPS_FETCH;
         bool outside = ask->home_request.kind == LEAT_GROUPS_DESCRIBE ||
@@ -316,7 +316,8 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
     if (groups == NULL)
         ask->home_request.rc = LEAT_E_STARTING;
     else {
-        ask->waiting = groups; /* before: one that waits may be on its way back already */
+        /* Set before the call: an ask that waits may be on its way back already */
+        ask->waiting = groups;
         answered = leat_groups_do(groups, &ask->home_request);
     }
     if (!answered) return;
@@ -354,7 +355,7 @@ static bool ask_asks_again(struct leat_kafka_group_ask *ask)
     if (home_request->rc != LEAT_E_NO_MEMORY ||
         home_request->answer_bytes <= home_request->answer_bytes_max)
         return false;
-    /* There may be more of it when it comes again. */
+    /* The answer may be larger when the ask comes again. */
     if (!ask_hold(ask, home_request->answer_bytes + home_request->answer_bytes / 8)) return false;
     home_request->answer_bytes_max = ask->held;
     ask_route(ask);

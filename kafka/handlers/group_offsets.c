@@ -31,7 +31,7 @@ static size_t commit_rows_count(const struct leat_kafka_offset_commit_request *b
     return count;
 }
 
-/* error_code of each partition; those that are to be committed get `rest`. */
+/* error_code of each partition; partitions that are to be committed get `rest`. */
 static bool commit_errors(struct leat_kafka_request *request,
                           struct leat_kafka_offset_commit_response *response, int16_t rest)
 {
@@ -202,7 +202,7 @@ static const struct leat_stream_desc *stream_of(const struct leat_core *core,
     return stream != NULL && row->group == LEAT_SEGMENT_GROUP_NONE ? stream : NULL;
 }
 
-/* All that the group has committed: rows of one topic stand together. Returns how many topics, or -1. */
+/* All offsets that the group has committed: rows of one topic stand together. Returns how many topics, or -1. */
 static int32_t topics_fill_all(struct leat_kafka_request *request,
                                const struct leat_groups_request *home_answer,
                                struct leat_kafka_offset_fetch_response_topic *topics)
@@ -290,7 +290,7 @@ static void fetch_answer(struct leat_kafka_request *request,
     leat_kafka_answer(request, response);
 }
 
-/* The request as it is from version 8 on: a list of groups. */
+/* The request in the form of version 8 and later: a list of groups. */
 static struct leat_kafka_offset_fetch_request_group *
 fetch_groups(struct leat_kafka_request *request)
 {

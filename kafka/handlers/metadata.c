@@ -192,8 +192,8 @@ static void metadata_on_sought(struct leat_seeker *seeker)
 
 /* ---- what is asked ---- */
 
-/* Names that can be a stream's are sought, and created where that is wanted; others, and ids, are
- * looked up when all is there. */
+/* Names that can be a stream's are looked for, and created if the client wants that; other names, and ids, are looked
+ * up when all streams are there. */
 static bool seek_prepare(struct metadata *metadata)
 {
     struct leat_kafka_request *request = metadata->request;

@@ -15,9 +15,9 @@ int leat_kafka_name_order(struct leat_kafka_string a, struct leat_kafka_string b
 /** For `most` of them; the memory is the request's. false: there is none. */
 bool leat_kafka_names_init(struct leat_kafka_names *names, struct leat_kafka_request *request,
                            uint32_t most) LEAT_NODISCARD;
-/** Of those that were added the first `most` in order are kept. The text is borrowed. */
+/** Of all added names the first `most` in order are kept. The text is borrowed. */
 void leat_kafka_names_add(struct leat_kafka_names *names, struct leat_kafka_string name);
-/** When all are added: in order. */
+/** When all names are added: sort them. */
 void leat_kafka_names_sort(struct leat_kafka_names *names);
 
 #endif

@@ -33,7 +33,8 @@ static enum leat_kafka_error produce_error_of(leat_err code)
     case LEAT_E_ALREADY_APPENDED:
         return LEAT_KAFKA_DUPLICATE_SEQUENCE_NUMBER; /* clients take that for a success */
     case LEAT_E_STARTING:
-        return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER; /* nothing was done: ask again who leads */
+        /* No batch was appended: ask again for the leader */
+        return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
     default:
         return leat_kafka_error_of(code);
     }

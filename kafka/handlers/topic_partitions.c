@@ -23,7 +23,7 @@ struct page {
     struct leat_pace_step step;
 };
 
-/* The names from the cursor on among those asked for, or the first of all there are, and one more. false: no memory. */
+/* The names from the cursor on among the requested names, or the first of all names, and one more. false: no memory. */
 static bool names_gather(struct leat_kafka_request *request, uint32_t topics,
                          struct leat_kafka_names *names)
 {

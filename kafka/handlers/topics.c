@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CreateTopics, DeleteTopics, CreatePartitions: streams are made, deleted and enlarged as native
- * requests do it (broker/admin/streams.h). The topics of one request go on side by side. */
+/* CreateTopics, DeleteTopics, CreatePartitions: streams are made, deleted and enlarged as by native requests
+ * (broker/admin/streams.h). The topics of one request go on side by side. */
 #include "kafka/handlers/topics.h"
 
 #include <stdio.h>
@@ -106,7 +106,7 @@ static uint32_t nodes_up(const struct leat_core *core)
     return count;
 }
 
-/* Nodes can't be chosen, but whoever names all there are has chosen nothing. */
+/* Nodes can't be chosen, but a client that names all nodes has chosen none. */
 static bool is_all_nodes(struct leat_core *core, const int32_t *ids, int32_t count)
 {
     uint32_t up = nodes_up(core), found = 0;
@@ -210,7 +210,7 @@ static int topic_order(const void *a, const void *b)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-/* In order, so that thousands of names are not each compared with all others. NULL: no memory. */
+/* Sorted, so that thousands of names are not each compared with all other names. NULL: no memory. */
 static uint8_t *names_look(struct leat_kafka_request *request)
 {
     const struct leat_kafka_create_topics_request *body = request->body;
@@ -233,7 +233,8 @@ static uint8_t *names_look(struct leat_kafka_request *request)
     return named;
 }
 
-/* Clients know of a quota from some version of each request on; before, of one that was not done in time. */
+/* Clients know the error for a quota from some version of each request on; before, a topic that was not made in time.
+ */
 static enum leat_kafka_error throttled(const struct leat_kafka_request *request, int16_t since)
 {
     return request->version >= since ? LEAT_KAFKA_THROTTLING_QUOTA_EXCEEDED
@@ -258,7 +259,8 @@ static void create_one(struct topics *topics, int32_t at, enum named named,
         create_refuse(topics, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION, error.text);
         return;
     }
-    /* Before what is asked of it, as Kafka does: who makes sure that a topic is there asks so again and again. */
+    /* Before the checks of the request, as Kafka does: a client that makes sure that a topic is there asks so again
+     * and again. */
     if (leat_front_stream_heard(request->core, name.text, name.bytes, NULL) != NULL) {
         create_refuse(topics, out, LEAT_KAFKA_TOPIC_ALREADY_EXISTS, "the topic exists");
         return;
