@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log does without being asked: parking, giving memory back; and its end. */
+/* Work of a log without a request: parking, giving memory back; and the log's end. */
 #include "base/bug.h"
 #include "multilog/internal.h"
 
@@ -230,7 +230,7 @@ void leat_log_care(struct leat_log *log)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
     uint64_t now_us = log_now(log);
-    /* Also while it stops: that waits for the commit. */
+    /* Also while the log stops: the stop waits for the commit. */
     if (log->opened == LOG_OPENING_PAUSED && (!log_is_stopping(log) || !LEAT_BUG(STOPPED_UNCARED)))
         log_opened_enter(log, LOG_UNOPENED);
     if (log->ending == LOG_LIVES && log->state == LEAT_LOG_SERVING) {
@@ -240,7 +240,7 @@ void leat_log_care(struct leat_log *log)
         if (log_head_has_expired(log, now_ms)) log->roll_wanted = true;
         if (head_lies_badly(log)) {
             log->roll_wanted = true;
-            log_drop_next(log); /* it was placed when the head was */
+            log_drop_next(log); /* the next segment was placed when the head was */
         }
         bool idle = now_us - log->gathered_us >= log->options.park_after_us;
         log->leave_wanted = head_is_in_the_way(log, idle, now_us);
@@ -251,7 +251,7 @@ void leat_log_care(struct leat_log *log)
         bool lacks = idle && head_lacks_copy(log);
         log->copy_wanted = lacks && log_is_parked(log);
         if (idle && !lacks && !log_is_parked(log) && !log_trim_is_pending(log) && is_settled(log))
-            (void)park_start(log); /* its row says how long it is */
+            (void)park_start(log); /* the row of the parked head has its length */
         else if (now_us - log->gathered_us >= LOG_RUN_CLOSE_US)
             log_run_close(log);
     }

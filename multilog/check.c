@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is true of a log between two turns, whatever came in the turn before. */
+/* Assertions about a log between two turns, whatever came in the turn before. */
 #include "multilog/internal.h"
 
 /* How many rows of the table are looked at: in slow builds all, in other builds the rows that are written to. */
@@ -17,7 +17,7 @@ static void row_check(const struct leat_log *log, uint32_t i)
     LEAT_ASSERT(!slot->evicting || slot->closed);
     LEAT_ASSERT(slot->mend == LOG_MEND_NONE || slot->closed);
     LEAT_ASSERT(slot->closed != (seg == log->head.seg || seg == log->old.seg));
-    /* What is written to is whole: a torn tail counts no more once its segment is written on. */
+    /* A segment that is written to is whole: a torn tail counts no more once its segment is written on. */
     LEAT_ASSERT(slot->closed || seg->integrity == LEAT_INTEGRITY_OK);
     /* Not their offsets: offsets of closed segments were read from files at a start, and a forged file may say
      * anything. */
@@ -52,7 +52,7 @@ static void table_check(const struct leat_log *log)
     if (count <= ROWS_LOOKED_AT) sums_check(log);
 }
 
-/* What is acked is safe, what is safe is sealed, what is sealed was written. */
+/* Acked bytes are safe, safe bytes are sealed, sealed bytes were written. */
 static void open_check(const struct leat_log *log, const struct log_open *open)
 {
     if (open->seg == NULL) return;

@@ -89,7 +89,8 @@ static size_t place_words(const struct leat_log_damage *damage, const char *befo
     if (damage->first_segment >= damage->end_segment)
         used = snprintf(out, bytes, "%soffsets %" PRIu64 " to %" PRIu64 " are damaged", before,
                         damage->first_offset, damage->end_offset - 1);
-    else if (damage->first_offset == damage->end_offset) /* it has none, or all were trimmed */
+    /* The segment has no records, or all were trimmed */
+    else if (damage->first_offset == damage->end_offset)
         used = snprintf(out, bytes, "%ssegment %" PRIu64 " with no record of the log is damaged",
                         before, damage->first_segment);
     else if (damage->first_segment + 1 == damage->end_segment)

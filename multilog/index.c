@@ -83,7 +83,7 @@ const struct leat_close *leat_index_find(const uint8_t *bytes, uint32_t from, ui
     LEAT_ASSERT(((uintptr_t)bytes & 7) == 0 && (from & 7) == 0);
     if (end % LEAT_ENTRY_ALIGN != 0) return NULL;
     uint64_t room = end - from;
-    /* Its length is not known before it is found; its rows are whole, so only so many places are
+    /* The close entry's length is not known before the entry is found; its rows are whole, so only so many places are
      * possible. */
     for (uint32_t rows = 0; rows <= LEAT_INDEX_ROWS_MAX; rows++) {
         uint32_t payload =

@@ -50,7 +50,7 @@ static inline uint32_t leat_index_payload_bytes(const struct leat_close *close)
     return (uint32_t)(sizeof *close + close->index_count * sizeof(struct leat_index_row));
 }
 
-/* What a walk is looking for; also says which batches to leave out. */
+/* The record that a walk is looking for; also says which batches to leave out. */
 struct leat_target {
     enum { LEAT_TARGET_OFFSET, LEAT_TARGET_POSITION, LEAT_TARGET_TIME } kind;
     uint64_t offset;

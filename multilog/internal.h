@@ -65,16 +65,16 @@ enum log_ending {
 enum log_parking {
     LOG_AWAKE,
     LOG_PARKING,  /* PARK is in flight */
-    LOG_PARKED,   /* its bytes lie in its file alone */
+    LOG_PARKED,   /* the head's bytes are only in its file */
     LOG_RESUMING, /* RESUME is in flight */
 };
 
-/* What a log that was made of stored segments has read back of the last one. */
+/* What a log that was made of stored segments has read back of the last segment. */
 enum log_restored {
     LOG_WARM, /* all; or it has no segment */
     /* nothing: the last segment's start entry says whether older segments are missing */
     LOG_FRONT_UNKNOWN,
-    LOG_FRONT_UNTOLD, /* the start entry does not say that: all of the segment is read for it */
+    LOG_FRONT_UNTOLD, /* the start entry does not say that: the whole segment is read */
     LOG_COLD,         /* where the log begins; not its producers, nor the state of leat_log_app */
 };
 
@@ -82,8 +82,8 @@ enum log_restored {
  * leat_log_older_again(). */
 enum log_backfill {
     LOG_BACKFILL_NONE,
-    LOG_BACKFILL_FOLLOWS, /* they come, or all nodes are asked for the first time */
-    LOG_BACKFILL_LOOKED,  /* all were asked: what is not here is missing */
+    LOG_BACKFILL_FOLLOWS, /* the segments come, or all nodes are asked for the first time */
+    LOG_BACKFILL_LOOKED,  /* all nodes were asked: segments that are not here are missing */
     LOG_BACKFILL_AGAIN,   /* the same, and all are asked again */
 };
 
@@ -314,7 +314,7 @@ static inline bool log_is_opened(const struct leat_log *log)
 {
     return log->opened == LOG_OPENED;
 }
-/* It takes nothing new; what was begun is finished. */
+/* The log takes no new appends; appends that have begun are finished. */
 static inline bool log_is_stopping(const struct leat_log *log)
 {
     return log->ending == LOG_STOPPING || log->ending == LOG_RELEASING;
@@ -406,7 +406,7 @@ unsigned log_commits_max(const struct leat_log *log);
 
 /* retain.c */
 bool log_trim_is_pending(const struct leat_log *log);
-/** What a start or trim entry says that is acked: the log begins no earlier. */
+/** An acked start or trim entry has this offset: the log begins no earlier. */
 void log_begin_note(struct leat_log *log, uint64_t offset);
 void log_retain(struct leat_log *log);
 /** A trim entry is wanted that gives up the first so many segments held. */
@@ -459,7 +459,7 @@ void log_step_end(struct leat_log *log);
 void log_step_resume(struct leat_log *log);
 
 /* trim.c */
-/** Its entry is to be written, and has room. */
+/** A trim entry is to be written, and has room. */
 bool log_trim_is_due(const struct leat_log *log);
 void log_step_trim(struct leat_log *log);
 void log_step_trimmed(struct leat_log *log);

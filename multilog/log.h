@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One log: an ordered, append-only sequence of segments with dense ids, written by one core,
- * without locks.
+/* One log: an ordered, append-only sequence of segments with dense ids, written by one core, without locks.
  *
- * A log is a state machine on its core: appends copy batches onto the head; at the end of a turn
- * one trailer seals what was gathered; sealed bytes become acked when every copy has them (level
- * memory: at once on a single node; level disk: after the commit request in flight and the next
- * one); acked appends are answered in order. Rolling the head: start entry of N+1 safe -> close
- * entry of N safe -> only then data of N+1 is acked (roll order: dissertation §4.4.2).
- */
+ * A log is a state machine on its core: appends copy batches onto the head; at the end of a turn one trailer seals
+ * the turn's batches; sealed bytes become acked when every copy has them (level memory: at once on a single node;
+ * level disk: after the commit request in flight and the next one); acked appends are answered in order. Rolling the
+ * head: start entry of N+1 safe -> close entry of N safe -> only then data of N+1 is acked (roll order: dissertation
+ * §4.4.2). */
 #ifndef LEAT_MULTILOG_LOG_H
 #define LEAT_MULTILOG_LOG_H
 
@@ -36,9 +34,9 @@ enum leat_log_state {
     LEAT_LOG_STOPPED = 3, /* a flush failed (final), or the log is being given up: no appends */
 };
 
-/* What a log tells its core. `owner` is the pointer of leat_log_options. All run on the core. */
+/* Events of a log for its core. `owner` is the pointer of leat_log_options. All run on the core. */
 struct leat_log_events {
-    /** Work was gathered: call leat_log_turn_end() at the end of this turn. Told once per turn. */
+    /** Work was gathered: call leat_log_turn_end() at the end of this turn. Called once per turn. */
     void (*on_dirty)(void *owner, struct leat_log *log);
     /** The acked end moved. Fetches that wait may go on. */
     void (*on_acked)(void *owner, struct leat_log *log);
@@ -96,8 +94,8 @@ struct leat_log_tail {
     struct leat_extent previous; /* of next_segment - 1 */
     uint64_t next_offset;
     bool jumped; /* data was given up before next_offset: the chain starts anew */
-    /* Its older segments are still elsewhere and come by leat_log_segment_add(): reads of them wait
-     * until leat_log_older_done(). */
+    /* The log's older segments are still on other nodes and come by leat_log_segment_add(): reads of them wait until
+     * leat_log_older_done(). */
     bool backfill_follows;
     bool stands_in; /* the log waits for its end, and other nodes may have its segments */
     /* Segments between other segments are not here. They may still come: until leat_log_holes_end() retention does
@@ -267,7 +265,7 @@ void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, stru
                            void *arg);
 struct leat_log_trim {     /* caller's */
     struct leat_list link; /* the log's */
-    uint64_t before;       /* in; UINT64_MAX: all that is acked. Out: what that came to */
+    uint64_t before;       /* in; UINT64_MAX: all acked records. Out: the offset that was used */
     uint64_t first_offset; /* out: where the log begins */
     /** Exactly once, never inside leat_log_trim_before(). Errors as of appends; then a later start may
      * find that it took effect. */
@@ -404,13 +402,13 @@ struct leat_log_damage {
         end_offset; /* equal: of a damaged segment with no records that the log has */
     bool missing;
 };
-/** The next one from *at on, which is 0 for the first; valid while the log is not called otherwise. Ascending.
- * Looks at every segment. Thread: owner core. */
+/** The next damaged or missing range from *at on, which is 0 for the first; valid while the log is not called
+ * otherwise. Ascending. Looks at every segment. Thread: owner core. */
 bool leat_log_damage_find(const struct leat_log *log, uint64_t *at,
                           struct leat_log_damage *out) LEAT_NODISCARD;
-/** What an operator has to hear of the log, in words: why it takes no appends (LEAT_E_LOG_INCOMPLETE, _DAMAGED,
- * _DISK), or which records are damaged or missing (LEAT_E_DAMAGED). LEAT_OK and "": nothing. Cheap where nothing
- * ever was. Thread: owner core. */
+/** The state of the log for an operator, in words: why it takes no appends (LEAT_E_LOG_INCOMPLETE, _DAMAGED, _DISK),
+ * or which records are damaged or missing (LEAT_E_DAMAGED). LEAT_OK and "": no trouble. Cheap where there was never
+ * any. Thread: owner core. */
 leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes) LEAT_NODISCARD;
 /* Bytes that a start has passed over, after the end of a segment. One copy can't tell a torn write, which was never
  * acked, from an acked write that was damaged later. */

@@ -68,7 +68,7 @@ void leat_producers_fini(struct leat_producers *producers)
 
 static size_t holders_bytes(const struct leat_producers *producers, uint32_t slot_count)
 {
-    if (slot_count < producers->count_max / 2) return 0; /* it may not fill up */
+    if (slot_count < producers->count_max / 2) return 0; /* the table may not fill up */
     return sizeof *producers->holders + slot_count * sizeof producers->holders->of[0];
 }
 

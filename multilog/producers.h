@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one log remembers of its producers, so that a retry is never appended twice.
+/* The producers that a log remembers, so that a retry is never appended twice.
  *
- * An open hash table of struct leat_producer_state, keyed by producer id. Checking and recording
- * never allocate: the table grows only by leat_producers_prepare(), from the end of a turn. State
- * is per (producer, log): docs/stories.md 18 says why sequences are never shared
- * between logs.
- */
+ * An open hash table of struct leat_producer_state, keyed by producer id. Checking and recording never allocate: the
+ * table grows only by leat_producers_prepare(), from the end of a turn. State is per (producer, log): docs/stories.md
+ * 18 says why sequences are never shared between logs. */
 #ifndef LEAT_MULTILOG_PRODUCERS_H
 #define LEAT_MULTILOG_PRODUCERS_H
 
 #include "wire/batch.h"
 #include "wire/entry.h"
 
-/* From which address each producer of a table appended last, and how many of them each address has. */
+/* The address from which each producer of a table appended last, and how many producers each address has. */
 enum { LEAT_PRODUCER_ADDRESSES = 4096 };
 struct leat_producer_holders {
     uint16_t counts[LEAT_PRODUCER_ADDRESSES];
@@ -68,7 +66,7 @@ bool leat_producers_crowded_by(const struct leat_producers *producers, int64_t i
 void leat_producers_note(struct leat_producers *producers, int64_t id, uint32_t address);
 /** Should the table grow before it must? */
 bool leat_producers_wants_room(const struct leat_producers *producers);
-/** What leat_producers_prepare() allocates. */
+/** Bytes that leat_producers_prepare() allocates. */
 size_t leat_producers_prepare_bytes(const struct leat_producers *producers);
 /** Make room for more producers. LEAT_E_NO_MEMORY: nothing has changed. Thread: owner. */
 leat_err leat_producers_prepare(struct leat_producers *producers) LEAT_NODISCARD;

@@ -173,7 +173,7 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
     struct log_slot *slot = log_slot_find(log, seg->id.v);
     if (read->by_position && !read->boundary && read->position.position > at) {
         if (is_acked_at(log, slot, read, at))
-            return read_damaged(log, read, at); /* it goes on to there */
+            return read_damaged(log, read, at); /* acked bytes go on up to this position */
         return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
     }
     if (end == LOG_WALK_NO_BOUNDARY) return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
@@ -284,8 +284,8 @@ static leat_err read_file(struct leat_log *log, struct leat_read *read, struct l
     return file_read(log, read, slot, from, end - from, PHASE_INDEX);
 }
 
-/* What a segment's start entry says of what was before it. Bytes that say nothing are damaged: then
- * nothing was given up. */
+/* Note from a segment's start entry whether it names a predecessor. Bytes without a start entry are damaged: then no
+ * record was given up. */
 static void joint_note(struct leat_log *log, struct log_slot *slot, const uint8_t *bytes,
                        uint32_t count)
 {
@@ -293,10 +293,10 @@ static void joint_note(struct leat_log *log, struct log_slot *slot, const uint8_
     bool jumped = leat_log_start_find(bytes, count, &start) && start.previous.bytes == 0 &&
                   start.base_offset == slot->seg->base_offset;
     slot->joint = jumped ? LOG_JOINT_JUMPED : LOG_JOINT_CHAINED;
-    log->damage_look = true; /* operators are told what readers are */
+    log->damage_look = true; /* operators hear of the same damage as readers */
 }
 
-/* What the file gave is here: go on. */
+/* The file's bytes are here: go on. */
 static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struct log_slot *slot)
 {
     const struct leat_segment *seg = slot->seg;
@@ -382,7 +382,7 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
 static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
     if (log_backfill_runs(log) && !log_is_stopping(log) &&
-        !log->reads_expire) { /* it is on its way here */
+        !log->reads_expire) { /* the segment is on its way here */
         leat_list_push_back(&log->stalled_reads, &read->link);
         return LEAT_E_AGAIN;
     }

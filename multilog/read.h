@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of reading share: read.c, read_walk.c. */
+/* Declarations that the parts of reading share: read.c, read_walk.c. */
 #ifndef LEAT_MULTILOG_READ_H
 #define LEAT_MULTILOG_READ_H
 
@@ -15,7 +15,7 @@ struct log_view {
 };
 enum log_walk_end {
     LOG_WALK_DONE,
-    LOG_WALK_MORE, /* what is needed lies past the view */
+    LOG_WALK_MORE, /* the bytes that are needed lie past the view */
     LOG_WALK_DAMAGED,
     LOG_WALK_FULL,        /* the first batch is larger than what may be returned */
     LOG_WALK_NO_BOUNDARY, /* no batch begins at the place that was asked for */

@@ -37,7 +37,7 @@ static uint32_t power_of_two_at_least(uint64_t bytes)
     return power;
 }
 
-/* What a segment must hold at least: header, start and one batch, and its end. */
+/* The least bytes of a segment: header, start and one batch, and its end. */
 static uint64_t bytes_needed(const struct leat_log *log, uint32_t capacity)
 {
     return (uint64_t)leat_entry_bytes(header_payload_bytes(log)) +
@@ -412,7 +412,7 @@ void log_step_close(struct leat_log *log)
     log->closed_bytes += seg->extent.bytes;
     leat_index_destroy(&old->index);
     *old = (struct log_open){0};
-    log_step_seal(log); /* what had to wait for that */
+    log_step_seal(log); /* batches that had to wait for the close */
     log->closing = true;
     log_request(log, &log->close, LEAT_STORE_CLOSE, seg, on_closed);
 }

@@ -136,7 +136,7 @@ void log_step_begin(struct leat_log *log)
     }
     log->roll_wanted = true;
     if (!log_is_cold(log) || log->room_wanted) return;
-    log->room_wanted = true; /* it wakes first */
+    log->room_wanted = true; /* a cold log wakes first */
     log_mark_dirty(log);
 }
 

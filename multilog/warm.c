@@ -104,7 +104,7 @@ static void warm_damaged(struct leat_log *log, const char *what)
     const struct leat_log_events *events = &log->options.events;
     snprintf(why, sizeof why, "segment %llu is damaged: %s", (unsigned long long)last->id.v, what);
     front_is_unreadable(log);
-    if (log->state != LEAT_LOG_SERVING) return; /* it has a reason already */
+    if (log->state != LEAT_LOG_SERVING) return; /* the log has a reason already */
     log_restored_enter(log, LOG_WARM);
     if (log->ending == LOG_LIVES && events->on_last_damaged &&
         events->on_last_damaged(log->options.owner, log, last)) {
@@ -182,8 +182,8 @@ static leat_err batch_replay(struct leat_log *log, const struct leat_entry *entr
  * the log cold; the next try starts from the start entry again. */
 static leat_err warm_replay(struct leat_log *log, const uint8_t *bytes, uint32_t count)
 {
-    /* What a batch meant for its producer's age is not stored: it counts as used now, which keeps
-     * state rather too long than too short. */
+    /* A batch's time of arrival is not stored: its producer counts as used now, which keeps state rather too long
+     * than too short. */
     int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
     uint32_t at = 0;
     struct leat_trim trim;
@@ -280,7 +280,7 @@ static void front_from_whole(struct leat_log *log, const uint8_t *bytes)
         } else if (entry->type == LEAT_ENTRY_TRIM && entry->payload_bytes == sizeof trim) {
             memcpy(&trim, payload, sizeof trim);
             if (trim.first_segment > first.first_segment) first.first_segment = trim.first_segment;
-            /* Its segment may begin before what the start entry says. */
+            /* The trim entry's first segment may begin before the start entry's first offset. */
             if (trim.first_offset > first.first_offset) first.first_offset = trim.first_offset;
         }
         at += leat_entry_bytes(entry->payload_bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator asks of the cluster: its status, and changes of its nodes. */
+/* An operator's requests about the cluster: its status, and changes of its nodes. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a core keeps of requests that are neither appends nor fetches: of this module, one per core. Private to broker/
+/* A core's state for requests that are neither appends nor fetches: of this module, one per core. Private to broker/
  * (tests may include it). */
 #ifndef LEAT_BROKER_ADMIN_CORE_ADMIN_H
 #define LEAT_BROKER_ADMIN_CORE_ADMIN_H

@@ -24,8 +24,8 @@ struct group_call {
     struct leat_call call;
     struct leat_list by_peer;
     struct leat_core *home;      /* NULL: not on its way yet */
-    struct leat_mail cancel;     /* its peer has gone: to the home and back */
-    bool cancelling;             /* that mail is under way. Peer's core */
+    struct leat_mail cancel;     /* the peer has gone: to the home and back */
+    bool cancelling;             /* `cancel` is under way. Peer's core */
     bool answered;               /* the request is back. Peer's core */
     struct leat_groups *waiting; /* where it waits; NULL: nowhere. Home's core */
     struct leat_maker maker;
@@ -529,7 +529,7 @@ static void group_deliver_back(void *actor, struct leat_mail *mail)
     struct leat_groups_request *request = &group->request;
     struct leat_msg_writer writer;
     group->answered = true;
-    if (group->cancelling) return; /* it is freed when that mail is back */
+    if (group->cancelling) return; /* freed when `cancel` is back */
     if (group_asks_again(group)) return;
     if (request->rc != LEAT_OK) {
         group_end(group, request->rc, request->error.code != LEAT_OK ? request->error.text : NULL);

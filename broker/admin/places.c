@@ -23,12 +23,12 @@ struct places {
     struct leat_mail mail;
     uint32_t parts_out;
     struct leat_list parts; /* questions to other owners */
-    /* of what is to be remembered: */
+    /* of a round whose answers are remembered: */
     struct leat_list link; /* core->placer->asks */
     uint64_t serial;
 };
 
-/* What a core remembers of a stream. */
+/* A core's memory of a stream's places. */
 struct leat_known_places {
     /* core->placer->known: the streams that were wanted last are at the end */
     struct leat_list link;
@@ -116,7 +116,7 @@ static void part_on_done(struct leat_ask *ask, leat_err rc, const struct leat_fr
 {
     struct places_part *part = ask->owner;
     struct places *places = part->places;
-    (void)why; /* it is asked again by and by */
+    (void)why; /* the owner is asked again later */
     if (places != NULL && rc == LEAT_OK) part_read(part, answer);
     leat_list_remove(&part->link);
     leat_mem_free(part);
@@ -181,7 +181,7 @@ static bool places_init(struct places *places, struct leat_core *core,
     return true;
 }
 
-/* ---- what a core remembers ---- */
+/* ---- a core's memory ---- */
 
 const struct leat_log_places *leat_places_of(const struct leat_stream *stream, uint32_t streamlet,
                                              uint32_t log)
@@ -205,7 +205,7 @@ void leat_places_forget(struct leat_core *core, struct leat_stream *stream)
 
 static void waits_look(struct leat_placer *placer)
 {
-    uint64_t until = UINT64_MAX; /* what is asked is answered in any order */
+    uint64_t until = UINT64_MAX; /* rounds are answered in any order */
     if (!leat_list_empty(&placer->asks))
         until = LEAT_CONTAINER(placer->asks.next, struct places, link)->serial;
     while (!leat_list_empty(&placer->waits)) {

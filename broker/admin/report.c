@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node says of itself: see report.h. */
+/* A node's report about itself: see report.h. */
 #include "broker/admin/report.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void add_peers(struct leat_report *report, const struct leat_core *core)
         report->peers[row->node].known = true;
         report->peers[row->node].up = report->peers[row->node].up || row->up;
         report->peers[row->node].says_gone |= row->says_gone;
-        /* "" as long as one of the cores has not met it: its logs would wait for that. */
+        /* "" as long as a core has not met the node: logs of this core would wait for that. */
         if (report->peers[row->node].transport == NULL || row->transport[0] == '\0')
             report->peers[row->node].transport = row->transport;
         report->peers[row->node].replicas += row->replicas;

@@ -9,8 +9,8 @@
 
 enum {
     LEAT_REPORT_WHY_BYTES = 256,
-    LEAT_REPORT_LOGS_MAX = 16,         /* that are named */
-    LEAT_REPORT_BYTES_MAX = 32 * 1024, /* of one node: more is no report */
+    LEAT_REPORT_LOGS_MAX = 16,         /* logs that are named */
+    LEAT_REPORT_BYTES_MAX = 32 * 1024, /* of one node: a longer report is refused */
     LEAT_REPORT_BESIDE_BYTES =
         64 * 1024 /* of the answer about a cluster, kept for what is no other node's report */
 };

@@ -67,7 +67,7 @@ static void producer_ask(struct leat_core *core)
     struct leat_coordinate *request = &core->admin->producer_request;
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_PRODUCER_IDS;
-    /* Shorter than a producer's patience, so that it hears why: it asks again. */
+    /* Shorter than a producer's patience, so that the producer hears the reason and asks again. */
     request->wait_us_max = PRODUCER_IDS_US_MAX;
     request->on_done = producer_on_block;
     request->owner = core;
@@ -174,7 +174,7 @@ static void status_answer(struct status_call *status)
         .cores = node->options.cores,
         .accounts = status->accounts,
     };
-    /* Its thread writes, flushes, and zeroes what comes back. */
+    /* The store's thread writes, flushes, and zeroes segments that come back. */
     out.accounts.cpu_zeroing_ns = usage.cpu_zeroing_ns;
     out.accounts.own_buffer_bytes = usage.memory_used;
     out.accounts.copy_buffer_bytes = usage.arenas_used;

@@ -54,7 +54,7 @@ static uint64_t share_of(const struct leat_core *core, uint64_t logs)
     return leat_heap_share(logs, nodes);
 }
 
-/* What is stored, and whatever else takes memory beside logs. */
+/* Bytes of stored segments, and of all other things that take memory beside logs. */
 static uint64_t other_bytes(const struct leat_core *core)
 {
     const struct leat_node_options *options = &core->node->options;
@@ -112,7 +112,7 @@ leat_err leat_stream_move_allowed(const struct leat_core *core, const struct lea
     uint64_t has = logs_owned(core, target->incarnation), more = desc->settings.logs;
     uint64_t takes = (has + more) * LEAT_LOG_HEAP_BYTES, other = other_bytes(core);
     uint64_t room = leat_node_heap_most(node), left = room > other ? room - other : 0;
-    /* What is a node's share of all logs comes to it anyway when another one dies. */
+    /* A node gets its share of all logs anyway when another node dies. */
     if (takes <= left || has + more <= share_of(core, core->logs_known)) return LEAT_OK;
     return leat_error_set(
         error, LEAT_E_TOO_MANY,
@@ -381,7 +381,7 @@ static void deleter_on_gone(struct leat_stream_wait *wait)
 {
     struct leat_deleter *deleter = wait->owner;
     struct leat_stream *stream = leat_stream_find(deleter->core, deleter->request.stream_id);
-    if (stream != NULL) /* it was only published just now */
+    if (stream != NULL) /* the stream was only published just now */
         leat_list_push_back(&stream->waiters, &wait->link);
     else
         deleter->on_done(deleter);

@@ -66,7 +66,7 @@ enum leat_handled leat_append_take(struct leat_append_request *request, const ui
     if (request != peer->append_now) {
         if (request->done) return LEAT_HANDLED;
     } else if (request->refused) {
-        /* It waited too long for room and was refused meanwhile; its frame still lay there. */
+        /* The request waited too long for room and was refused meanwhile; its frame still lay in the port. */
         append_release_now(peer);
         return LEAT_HANDLED;
     }
@@ -86,7 +86,7 @@ enum leat_handled leat_append_take(struct leat_append_request *request, const ui
         append_release_now(peer);
         return LEAT_HANDLED;
     }
-    append_unhold(peer); /* before it is sent: then it is another core's */
+    append_unhold(peer); /* before the request is sent: then it belongs to another core */
     rc = append_forward(request, payload, payload_bytes);
     if (rc != LEAT_OK) append_refuse_rest(request, rc, NULL);
     return LEAT_HANDLED;
@@ -100,7 +100,7 @@ static void append_unhold(struct leat_peer *peer)
     peer->room.deadline_us = 0;
 }
 
-/* Its frame is consumed: it may be answered and freed. */
+/* The request's frame is consumed: the request may be answered and freed. */
 static void append_release_now(struct leat_peer *peer)
 {
     struct leat_append_request *request = peer->append_now;
@@ -108,7 +108,7 @@ static void append_release_now(struct leat_peer *peer)
     if (request != NULL && request->done) append_finish(request);
 }
 
-/* They are there: a request that has begun never waits for structs. */
+/* The structs are there: a request that has begun never waits for structs. */
 static void append_take_parts(struct leat_append_request *request, uint32_t more)
 {
     struct leat_append_part *tail = &request->first;
@@ -412,7 +412,7 @@ static void append_on_acked(struct leat_append *append, leat_err rc)
     append_one_less(request);
 }
 
-/* What the refusal of a batch rests on is this node's to say, or is not. */
+/* LEAT_OK: this node is the owner, so the refusal of the batch stands. */
 static void append_confirmed(struct leat_append_request *request, leat_err rc)
 {
     if (rc != LEAT_OK) {
@@ -478,7 +478,7 @@ void leat_append_on_room(struct leat_partition *partition)
         if (room->request != NULL)
             append_forwarded_step(room->request);
         else
-            leat_peer_resume(room->peer, LEAT_PAUSE_ROOM); /* its frame comes again */
+            leat_peer_resume(room->peer, LEAT_PAUSE_ROOM); /* the peer's frame comes again */
         /* The append waits again, and later appends must not overtake it: the next batch of the same producer would
          * be refused for the gap. */
         if (!leat_list_empty(&partition->blocked) && !LEAT_BUG(OVERTAKES)) break;

@@ -8,27 +8,25 @@
 
 struct leat_partition;
 
-/* One batch of a request. */
+/* A batch of a request. */
 struct leat_append_part {
     struct leat_append append;
     struct leat_append_request *request;
     struct leat_append_part *next;
     leat_err rc;
     uint32_t record_count, bytes;
-    /* Of a compressed batch, what its check has said: AGAIN: nothing yet; and then the highest time of its records. */
+    /* The result of a compressed batch's check, AGAIN while it goes on; then the highest time of its records. */
     leat_err unpacked;
     int64_t max_timestamp_ms;
 };
 
-/*
- * One append request. It belongs to its connection's core, except between a mail to the log's core
- * and the mail back: then all of it, parts included, is that core's (`home`).
- */
+/* An append request. It belongs to its connection's core, except between a mail to the log's core and the mail back:
+ * then the whole request, parts included, belongs to that core (`home`). */
 struct leat_append_request {
     struct leat_append_request *next; /* of the same connection, in order of arrival */
     struct leat_core *core, *home;
     struct leat_peer *peer;
-    /* Of a front end; NULL: answered here. */
+    /* Of a front end; NULL: answered by this file. */
     void (*on_done)(struct leat_append_request *request);
     void *owner;
     struct leat_log_ref ref;
@@ -39,7 +37,7 @@ struct leat_append_request {
     uint32_t taken_bytes; /* of the payload */
     bool done, refused;
     leat_err rc;   /* of the whole (batch_count 0), or of the first refused batch */
-    char *text;    /* sentence for it, or NULL: the general one. leat_mem_free() */
+    char *text;    /* sentence for rc, or NULL: the general sentence. leat_mem_free() */
     uint8_t *copy; /* payload, when forwarded */
     uint32_t copy_bytes;
     struct leat_append_part *last; /* of the chain that begins with `first` */

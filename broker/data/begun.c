@@ -20,7 +20,8 @@ struct leat_begun *leat_begun_of(const struct leat_coordinator *coordinator,
     struct leat_begun *begun = NULL;
     uint32_t logs = desc->settings.logs;
     size_t room = 0;
-    if (coordinator == NULL) return NULL; /* it is being opened: nothing is served yet */
+    /* The coordinator is being opened: nothing is served yet */
+    if (coordinator == NULL) return NULL;
     for (uint32_t s = 0; s < desc->streamlet_count; s++) {
         if (desc->streamlets[s].owner != incarnation) continue;
         for (uint32_t q = 0; q < logs; q++) {

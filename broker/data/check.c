@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is true of a core's logs between two turns. */
+/* Assertions about a core's logs between two turns. */
 #include "base/assert.h"
 #include "broker/data/core_data.h"
 #include "broker/data/lookup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the coordinators know more than this node does: asked for before an answer that would be
- * wrong if another node were the owner by now. Private to broker/. */
+/* Asking the coordinators for changes that this node has not heard of, before an answer that would be wrong if
+ * another node were the owner by now. Private to broker/. */
 #ifndef LEAT_BROKER_DATA_CONFIRM_H
 #define LEAT_BROKER_DATA_CONFIRM_H
 

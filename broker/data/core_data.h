@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a core keeps of its logs: of this module, one per core. Private to broker/ (tests may include it). */
+/* A core's state for its logs: of this module, one per core. Private to broker/ (tests may include it). */
 #ifndef LEAT_BROKER_DATA_CORE_DATA_H
 #define LEAT_BROKER_DATA_CORE_DATA_H
 
@@ -38,7 +38,7 @@ struct leat_core_data {
     bool logs_missing;                               /* of some stream here */
 
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
-    struct leat_restore_budget restore_budget; /* what this core's waking logs share */
+    struct leat_restore_budget restore_budget; /* shared by this core's waking logs */
     struct leat_replicate *replicate;
     struct leat_confirmer *confirmer;
     struct leat_opener *openers;

@@ -58,7 +58,7 @@ enum leat_fetch_state {
 struct leat_fetch {
     struct leat_list link; /* ready_fetches, deferred_fetches, starved_reads */
     struct leat_core *core;
-    struct leat_peer *peer; /* NULL: it is gone */
+    struct leat_peer *peer; /* NULL: the peer is gone */
     struct leat_sharer *sharer;
     struct leat_list by_core; /* core->fetches: for when the peer goes */
     uint32_t number;
@@ -71,7 +71,8 @@ struct leat_fetch {
     struct leat_confirm confirm;
     enum leat_fetch_state state; /* leat_fetch_enter() */
     bool over_deadline, refused;
-    bool full;   /* of one log, the next batch would exceed what is asked for: no use in waiting */
+    /* The next batch of a log would exceed the limit of the request: waiting is of no use */
+    bool full;
     bool called; /* from starved_reads: it need not stand in line again */
     struct leat_buffer_wait buffer_wait;
     void *buffer; /* for the read at `at`: its bytes have left memory; NULL: none is in hand */
@@ -131,7 +132,7 @@ void leat_fetch_wait(struct leat_fetch *fetch);
 /** Something moved, or time is up, or a watch came back. */
 void leat_fetch_wake(struct leat_fetch *fetch);
 void leat_fetch_on_timer(struct leat_timer *timer);
-/** The buffer that its read waits for. */
+/** A fetch has got the buffer that its read waits for. */
 void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer);
 
 enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_frame *frame);

@@ -199,7 +199,7 @@ static void fetch_run_ready_once(struct leat_core *core)
     while ((link = leat_list_pop_front(&now)) != NULL) {
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, link);
         if (fetch->state == LEAT_FETCH_RUNNING) {
-            /* It waited for a struct to read with. */
+            /* The fetch waited for a struct to read with. */
             while (fetch->at != NULL)
                 if (!leat_fetch_read_at(fetch)) break;
             if (fetch->at == NULL) leat_fetch_finish(fetch);

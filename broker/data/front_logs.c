@@ -43,7 +43,7 @@ const struct leat_stream_desc *leat_front_stream_next(const struct leat_core *co
     LEAT_ASSERT_OWNER(core);
     if (after != NULL) {
         const struct leat_stream *stream = leat_stream_find(core, after->id);
-        LEAT_ASSERT(stream != NULL); /* it is of this callback */
+        LEAT_ASSERT(stream != NULL); /* the caller got this stream in the same callback */
         row = after->id & core->data->stream_mask;
         next = stream->by_id_next;
     }

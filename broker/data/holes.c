@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log lacks between the segments that are here. */
+/* Segments that a log lacks between the segments that are here. */
 #include "broker/data/holes.h"
 #include "base/assert.h"
 #include "base/node_log.h"

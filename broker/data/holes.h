@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log lacks between the segments that are here. */
+/* Segments that a log lacks between the segments that are here. */
 #ifndef LEAT_BROKER_DATA_HOLES_H
 #define LEAT_BROKER_DATA_HOLES_H
 

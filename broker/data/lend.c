@@ -151,7 +151,8 @@ static void rest_on_sent(struct leat_send *send, leat_err rc)
     struct rest *rest = send->owner;
     struct leat_peer *peer = rest->peer;
     (void)rc; /* the peer learns of its end by on_closed */
-    if (peer->borrowed.rest_bytes > 0) rests_less(peer, rest->iov.bytes); /* else it is closed */
+    /* Otherwise the connection is closed */
+    if (peer->borrowed.rest_bytes > 0) rests_less(peer, rest->iov.bytes);
     leat_mem_free(rest);
     leat_fetch_call_limited(peer);
     leat_peer_drained(peer);
@@ -216,7 +217,7 @@ static struct leat_fetch_read *oldest(const struct leat_list *lent)
     return leat_list_empty(lent) ? NULL : LEAT_CONTAINER(lent->next, struct leat_fetch_read, lent);
 }
 
-/* Its time to be taken is over. */
+/* The peer's time to take the answer is over. */
 static bool is_due(const struct leat_fetch_read *read, uint64_t now_us)
 {
     return read != NULL && now_us >= read->lent_us + LEAT_LEND_US;

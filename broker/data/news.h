@@ -24,7 +24,7 @@ struct leat_news_line {
 };
 
 void leat_news_init(struct leat_core *core);
-/** It has come. Caller's storage until step() says true. */
+/** An event has come. Caller's storage until step() returns true. */
 void leat_news_take(struct leat_core *core, struct leat_news *news,
                     bool (*step)(struct leat_news *news, struct leat_core *core, int32_t *left));
 void leat_news_turn_end(struct leat_core *core);

@@ -157,7 +157,7 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
     partition->unsure = leat_takeover_unsure(partition, segs, seg_count, tail);
     partition->hole_below = UINT64_MAX;
     partition->backfill = tail->backfill_follows ? LEAT_BACKFILL_UNDER_WAY : LEAT_BACKFILL_NONE;
-    /* Of a log that is made anew the node that was down may have what is missing. */
+    /* For a log that is made anew: a node that was down may have the missing segments. */
     partition->backfill_node_down &= tail->backfill_follows;
     partition->backfill_pass_node_down = false;
     leat_err rc = leat_replicate_attach(partition, segs, seg_count, tail, &store_port);
@@ -208,7 +208,7 @@ void leat_partition_wake(struct leat_partition *partition)
     hooks->acked(partition);
 }
 
-/* ---- what a log tells ---- */
+/* ---- events of a log ---- */
 
 bool leat_partition_lacks(const struct leat_partition *partition, const struct leat_read *read)
 {
@@ -241,7 +241,7 @@ static void partition_on_dirty(void *owner, struct leat_log *log)
     (void)log;
     if (!leat_list_empty(&partition->dirty)) return;
     leat_list_push_back(&core->data->dirty_logs, &partition->dirty);
-    leat_partition_watch(partition); /* it was parked */
+    leat_partition_watch(partition); /* the log was parked */
 }
 
 static void partition_on_acked(void *owner, struct leat_log *log)
@@ -326,7 +326,7 @@ static void opener_on_done(struct leat_coordinate *request)
         leat_partition_send_openings(core);
         return;
     }
-    /* Deleted before it had its first append: that it goes is on its way here. */
+    /* UNKNOWN_STREAM: the stream was deleted before the first append; the deletion is on its way to this core. */
     if (request->rc != LEAT_OK && request->rc != LEAT_E_UNKNOWN_STREAM)
         leat_node_log_error("the coordinator did not commit the first segments of %u logs: %s",
                             opener->count, request->error.text);

@@ -21,7 +21,8 @@ enum {
 enum leat_partition_state {
     LEAT_PARTITION_SERVES,
     LEAT_PARTITION_ASKS_LOSS, /* the coordinators are asked whether what its end has lost is given up */
-    LEAT_PARTITION_LOSS_STOPS, /* that is committed: its log stops, and is made anew; recover.c goes on */
+    /* The loss is committed: the log stops, and is made anew; recover.c goes on */
+    LEAT_PARTITION_LOSS_STOPS,
     LEAT_PARTITION_DRAINS,  /* its log stops for a move */
     LEAT_PARTITION_DRAINED, /* its log has stopped for a move, and the coordinators are asked */
     LEAT_PARTITION_GOES,    /* deleted, given up, or stopped with its core */
@@ -30,7 +31,7 @@ enum leat_partition_state {
 /* Whether segments of the log that are not here are looked for on other nodes (README.md, "States"). */
 enum leat_backfill {
     LEAT_BACKFILL_NONE,      /* nothing is missing that another node may have */
-    LEAT_BACKFILL_UNDER_WAY, /* they are looked for, or come: a takeover is under way */
+    LEAT_BACKFILL_UNDER_WAY, /* missing segments are looked for, or come: a takeover is under way */
     LEAT_BACKFILL_DUE,       /* looked for each LEAT_OLDER_TICKS, and when one is read */
 };
 
@@ -78,7 +79,7 @@ struct leat_partition {
     struct leat_segment **segs;
     size_t seg_count;
     uint64_t highest_segment, highest_offset;
-    struct leat_extent highest_extent; /* of a segment that is elsewhere; {0, 0}: not known */
+    struct leat_extent highest_extent; /* of a segment on another node; {0, 0}: not known */
 };
 
 /** The step from one state to the next. Thread: the log's core. */
@@ -118,7 +119,7 @@ static inline void leat_backfill_soon(struct leat_partition *partition)
     leat_backfill_enter(partition, LEAT_BACKFILL_DUE);
     partition->backfill_ticks = LEAT_OLDER_TICKS - 1;
 }
-/** It takes no new work. */
+/** The partition takes no new work. */
 static inline bool leat_partition_goes(const struct leat_partition *partition)
 {
     return partition->state != LEAT_PARTITION_SERVES;

@@ -149,7 +149,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
     struct leat_node *node = core->node;
     struct leat_replicate *replicate = core->data->replicate;
     const struct leat_member *self = leat_member_find(core, node->incarnation);
-    LEAT_ASSERT(self != NULL); /* its own coming up was applied before */
+    LEAT_ASSERT(self != NULL); /* the entry that this node is up was applied before */
     struct leat_transport_options transport = {
         .env = core->env,
         .links = core->members.links,

@@ -51,7 +51,7 @@ void leat_replicate_sink_fini(struct leat_core *core);
 /** A node came, changed or went; `before`: the incarnation that was known, 0 for none. */
 void leat_replicate_on_member(struct leat_core *core, const struct leat_member *member,
                               uint64_t before);
-/** What this log's segments are kept by: the store, or with copies its primary. */
+/** The store port for this log's segments: the store, or with copies the core's primary. */
 leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_segment *const *segs,
                                size_t seg_count, const struct leat_log_tail *tail,
                                struct leat_store_port *out_store_port) LEAT_NODISCARD;

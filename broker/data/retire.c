@@ -11,7 +11,7 @@ void leat_core_log_stopped(struct leat_core *core)
     LEAT_ASSERT_OWNER(core);
     LEAT_ASSERT(core->stopping);
     LEAT_ASSERT_CMP(core->data->logs_to_stop, >,
-                    0); /* one told twice would end the core before another */
+                    0); /* a log that is counted twice would end the core before another log */
     if (--core->data->logs_to_stop == 0) core->data->on_logs_stopped(core);
 }
 

@@ -16,7 +16,7 @@ struct leat_stream {
     struct leat_begun *begun;         /* a reference: the stream's logs here that have begun */
     struct leat_known_places *places; /* where its copies are; NULL: no request asked lately */
     bool published;                   /* every core has its logs: clients may learn of the stream */
-    bool deleted;                     /* its end is committed, and on its way over the cores */
+    bool deleted;                     /* its deletion is committed, and on its way over the cores */
     bool logs_missing;                /* some could not be made here: the tick tries again */
     struct leat_list waiters;         /* struct leat_stream_wait */
 };

@@ -37,7 +37,6 @@ enum {
     TABLES_BYTES_MAX = 128 * MIB,
     NODES_BYTES_MIN = 4 * MIB,
     NODES_BYTES_MAX = 64 * MIB,
-    /* Of all structs for requests as many as this share of the budget has room for, and a quarter at least. */
     /* In the second sum: */
     MOST_PROCESS_BYTES = 10 * MIB, /* 7 were measured */
     MOST_CORE_BYTES = 2 * MIB,     /* tables, the read buffer, where answers are written */
@@ -128,7 +127,7 @@ uint64_t leat_node_tables_bytes(uint64_t memory_bytes)
     return part(memory_bytes, 1, 32, TABLES_BYTES_MIN, TABLES_BYTES_MAX);
 }
 
-/* What all take at most at the same moment, beside the pool and what is stored. */
+/* Bytes that all parts take at most at the same moment, beside the pool and stored segments. */
 static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
 {
     uint32_t buffers;
@@ -153,7 +152,7 @@ static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
            cores * (core + requests);
 }
 
-/* What parts take as a rule. */
+/* Bytes that all parts take as a rule. */
 static uint64_t rule_bytes(uint64_t memory_bytes, uint32_t cores)
 {
     uint32_t buffers;
@@ -170,7 +169,7 @@ static uint64_t rule_bytes(uint64_t memory_bytes, uint32_t cores)
     return memory_bytes >= overhead + more + LEAT_ARENA_STEP_BYTES ? overhead + more : overhead;
 }
 
-/* What is left for the pool and for what is stored. 0: nothing. */
+/* Bytes that are left for the pool and for stored segments. 0: none. */
 static uint64_t left_bytes(uint64_t memory_bytes, uint32_t cores)
 {
     uint64_t rule = rule_bytes(memory_bytes, cores) - OVERHEAD_CATALOGUE_BYTES;
@@ -207,7 +206,7 @@ uint32_t leat_node_cores_most(uint64_t memory_bytes, uint32_t cores)
 
 uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores)
 {
-    /* What is no whole step of the pool is theirs, too. */
+    /* Bytes that are no whole step of the pool are for logs and stored segments, too. */
     return left_bytes(memory_bytes, cores) - leat_node_pool_bytes(memory_bytes, cores);
 }
 

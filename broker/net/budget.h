@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each part of a node may take of its memory budget. Private to broker/; what programs need
- * stands in node.h. Thread: any. */
+/* The parts of a node's memory budget. Private to broker/; functions that programs need are in node.h. Thread: any. */
 #ifndef LEAT_BROKER_NET_BUDGET_H
 #define LEAT_BROKER_NET_BUDGET_H
 
@@ -9,7 +8,7 @@
 /** Memory that is not the pool's; docs/operations.md shows all parts. */
 uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
                             uint64_t *out_frame_bytes_per_core);
-/** What requests under way of another front door may take on one core. */
+/** Bytes that requests under way of another front end may take on one core. */
 uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores);
 /** Bytes of answers that the slow connections of one core may have: see lend.h. */
 uint64_t leat_node_rest_bytes(uint64_t memory_bytes, uint32_t cores);

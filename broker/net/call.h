@@ -16,7 +16,7 @@ struct leat_call {
     uint16_t kind;
     uint32_t request;
     size_t held; /* of the core's memory for output: this struct and what leat_call_memory() gave */
-    size_t own;  /* it has no place among the core's calls, but is its connection's own */
+    size_t own;  /* bytes of a call without a place among the core's calls: its connection's own */
     bool by_link; /* another node asks, for a client of its own: the answer goes by ticket */
     struct leat_link_ticket ticket;
     struct leat_mail mail;

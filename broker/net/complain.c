@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node complains of, for people: in the node log, and kept until the node has ended. */
+/* Errors of a node, for operators: in the node log, and kept until the node has ended. */
 #include <stdarg.h>
 #include <stdio.h>
 

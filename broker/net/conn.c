@@ -141,7 +141,8 @@ void leat_peer_end(struct leat_peer *peer)
         return;
     }
     if (peer->paused == 0) return;
-    if (peer->requests == 0) leat_stock_again(peer); /* the next is its only one */
+    /* The next request is the only one under way */
+    if (peer->requests == 0) leat_stock_again(peer);
     if ((peer->paused & LEAT_PAUSE_REQUESTS) != 0 && peer->requests <= LEAT_PEER_REQUESTS_MAX / 2 &&
         !leat_output_holds_share(peer))
         leat_peer_resume(peer, LEAT_PAUSE_REQUESTS);
@@ -183,7 +184,8 @@ static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
             *want_bytes = want;
             break;
         }
-        if (peer->core == core) leat_peer_expect_nothing(peer); /* it is whole, and was not moved */
+        /* The frame is whole, and the peer was not moved */
+        if (peer->core == core) leat_peer_expect_nothing(peer);
         if (handled == LEAT_HELD) break;
         used += taken;
         if (handled == LEAT_LEFT) break;

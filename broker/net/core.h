@@ -108,7 +108,7 @@ struct leat_core {
 
     struct leat_counters counters;
     struct leat_mail stop_mail;
-    void *front; /* what a front end keeps here */
+    void *front; /* a front end's state of this core */
 };
 
 static inline uint64_t leat_core_now(const struct leat_core *core)

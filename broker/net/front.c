@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What front ends see of a node, its cores and its connections: see broker/front.h. */
+/* A node, its cores and its connections, for front ends: see broker/front.h. */
 #include "broker/front.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What logs and stored segments take of the heap beyond their room, and what the pool has given back for it.
+/* Heap memory that logs and stored segments take beyond their part, and that the pool has given back for them.
  * Private to broker/. */
 #ifndef LEAT_BROKER_NET_HEAP_H
 #define LEAT_BROKER_NET_HEAP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What parts below tell parts above. */
+/* Calls from lower libraries to higher ones. */
 #ifndef LEAT_BROKER_NET_HOOKS_H
 #define LEAT_BROKER_NET_HOOKS_H
 

@@ -39,7 +39,7 @@ void leat_output_init(struct leat_core *core)
     leat_list_init(&core->output.lasts);
 }
 
-/* Of all there is, a quarter is for calls alone: where answers have filled the rest, they are still taken and refused
+/* A quarter of the account is for calls alone: where answers have filled the rest, calls are still taken and refused
  * by name. Another eighth is the last part. */
 static uint64_t answers_max(const struct leat_core *core)
 {
@@ -97,7 +97,7 @@ static uint64_t used_near(const struct leat_peer *peer)
     return near->held + near->kept + copied;
 }
 
-/* What has to be free for so many bytes: of what is larger than all there is, half. */
+/* Bytes that have to be free for so many bytes: for more than half of the account, half. */
 static uint64_t room_of(uint64_t bytes_max, size_t bytes)
 {
     return bytes < bytes_max / 2 ? bytes : bytes_max / 2;

@@ -17,7 +17,7 @@ void leat_pace_init(struct leat_core *core)
 {
     struct leat_pace *pace = &core->pace;
     leat_turns_init(&pace->addresses);
-    pace->turn = 1; /* none of a connection's, which begin at 0 */
+    pace->turn = 1; /* connections begin at turn 0 */
     pace->left_us = LEAT_PACE_TURN_US;
     pace->width = 1;
 }
@@ -118,8 +118,7 @@ static void pace_deliver(void *actor, struct leat_mail *mail)
     (void)mail;
     pace->mailed = false;
     for (uint32_t i = 0; i < pace->width && (peer = next_peer(pace)) != NULL; i++) {
-        if (i > 0 && pace->left_us <= 0)
-            break; /* what is left of requests takes its time at once */
+        if (i > 0 && pace->left_us <= 0) break; /* later requests wait for the next turn */
         line_leave(peer);
         if (peer->pace.answer_waits) {
             peer->pace.answer_waits = false;

@@ -26,7 +26,7 @@ struct leat_pace {
     uint64_t turn;    /* its number */
     int64_t left_us;  /* of this turn */
     uint64_t from_us; /* when the request began that is being handled */
-    bool inside;      /* one is */
+    bool inside;      /* a request is being handled */
     uint32_t width;   /* so many are called in a turn: as long as what they ask for is cheap */
     struct leat_mail mail;
     bool mailed;
@@ -44,7 +44,7 @@ struct leat_pace_peer {
 void leat_pace_init(struct leat_core *core);
 void leat_pace_peer_init(struct leat_pace_peer *pace);
 void leat_pace_turn_end(struct leat_core *core);
-/** It goes from this core. */
+/** The peer goes from this core. */
 void leat_pace_forget(struct leat_peer *peer);
 
 #endif

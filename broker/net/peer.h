@@ -20,26 +20,27 @@ struct leat_sharer;
 struct leat_room_wait {
     struct leat_list by_log, by_time;
     uint64_t deadline_us;
-    struct leat_peer *peer; /* one of these two */
+    struct leat_peer *peer; /* either a peer or a request */
     struct leat_append_request *request;
 };
 
 enum leat_pause {
-    LEAT_PAUSE_ROOM = 1,     /* its append waits for room in a log */
+    LEAT_PAUSE_ROOM = 1,     /* the peer's append waits for room in a log */
     LEAT_PAUSE_REQUESTS = 2, /* too many requests under way */
     LEAT_PAUSE_SLOW = 4,     /* the peer does not take its answers */
-    LEAT_PAUSE_STARVED = 8,  /* it waits for request structs: its turn comes */
+    LEAT_PAUSE_STARVED = 8,  /* the peer waits in line for request structs */
     LEAT_PAUSE_CLOSING = 16, /* a last answer is being written */
     LEAT_PAUSE_TURN = 32, /* other connections' requests come first: the peer is called in turn */
 };
 
-/* What a connection that takes its answers slowly has borrowed: data/lend.h. */
+/* Memory that a connection which takes its answers slowly has borrowed: data/lend.h. */
 struct leat_borrower {
     struct leat_list waits;       /* for a buffer: struct leat_buffer_wait */
     struct leat_list line, rests; /* of its core */
     uint64_t rest_bytes;
     uint32_t
-        answer_bytes_max; /* it was slow: no answer of more, but for one batch; 0: it was not */
+        /* A slow peer gets no larger answer, except one batch; 0: the peer was not slow */
+        answer_bytes_max;
 };
 static inline void leat_borrower_init(struct leat_borrower *borrower)
 {
@@ -74,7 +75,7 @@ struct leat_peer {
 
     /* Appends, answered in order. */
     struct leat_append_request *append_first, *append_last;
-    struct leat_append_request *append_now; /* its frame lies kept in the port, half done */
+    struct leat_append_request *append_now; /* its frame is still in the port, half done */
     struct leat_room_wait room;
     struct leat_unpack_peer unpack;
     struct leat_pace_peer pace;

@@ -223,7 +223,7 @@ void leat_stock_again(struct leat_peer *peer)
     LEAT_ASSERT_OWNER(peer->core);
     if (leat_list_empty(&peer->stock.link)) return;
     line_leave(peer);
-    /* Its frame comes again; what has none any more is called by its protocol. */
+    /* The peer's frame comes again; a peer without a frame is called by its protocol. */
     if (leat_list_empty(&peer->answers))
         leat_list_push_back(&peer->core->answer_peers, &peer->answers);
     leat_peer_resume(peer, LEAT_PAUSE_STARVED);

@@ -16,7 +16,7 @@
 #include "base/list.h"
 
 enum {
-    LEAT_TURNS_ROUND_COST = 1024 * 1024, /* what all that wait may use in one round */
+    LEAT_TURNS_ROUND_COST = 1024 * 1024, /* used by all waiting members in one round */
     LEAT_TURNS_ROUNDS = 64,              /* credit and debt are less than these together */
     LEAT_TURNS_CREDIT = 16 * 1024 * 1024,
 };
@@ -42,9 +42,9 @@ struct leat_address_turns {
 
 void leat_turns_init(struct leat_turns *turns);
 void leat_turn_init(struct leat_turn *turn);
-/** It waits; nothing if it does already. */
+/** The member waits; nothing if it does already. */
 void leat_turns_wait(struct leat_turns *turns, struct leat_turn *turn);
-/** It waits no more; nothing if it does not. */
+/** The member waits no more; nothing if it does not wait. */
 void leat_turns_leave(struct leat_turns *turns, struct leat_turn *turn);
 /** The member whose turn it is; it goes on waiting. NULL: no member waits. */
 struct leat_turn *leat_turns_next(struct leat_turns *turns);

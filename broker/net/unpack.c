@@ -71,7 +71,7 @@ static void mail_myself(struct leat_core *core)
     leat_core_mail(core, core->index, &unpack->mail, unpack_deliver);
 }
 
-/* Its frame comes again, unless something else keeps it from being read. */
+/* The peer's frame comes again, unless the peer is paused for another reason. */
 static bool call(struct leat_peer *peer)
 {
     leat_list_remove(&peer->room.by_time);

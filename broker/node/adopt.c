@@ -89,7 +89,7 @@ static void holes_tell(struct leat_segment *const *segs, size_t count)
     }
 }
 
-/* Where it goes on. */
+/* Where the log goes on. */
 static struct leat_log_tail tail_of(const struct leat_node *node,
                                     const struct leat_log_decision *decision,
                                     const struct here *here, uint32_t copies)
@@ -118,7 +118,7 @@ static struct leat_log_tail tail_of(const struct leat_node *node,
     return tail;
 }
 
-/* What is missing may come back: then the next start decides. */
+/* Missing segments may come back: then the next start decides. */
 static void waits_tell(struct leat_node *node, struct leat_partition *partition, const char *why)
 {
     const struct leat_stream_desc *desc = partition->stream->desc;

@@ -46,7 +46,7 @@ leat_err leat_node_file_write(struct leat_node *node, const char *name, struct l
                               struct leat_error *error) LEAT_NODISCARD;
 /** boots.c: a mark for this start of the data directory, durably. Thread: startup; blocks. */
 leat_err leat_node_boot_begin(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
-/** It has come up, as the coordinators have it: keep that, durably. Thread: store; blocks. */
+/** The coordinators have committed that the node is up: record this, durably. Thread: store; blocks. */
 leat_err leat_node_boot_taken(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 
 /** core.c: what a core owns. Thread: startup; the core does not run. */

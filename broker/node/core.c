@@ -42,7 +42,7 @@ const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end, c
 
 enum { OWN_FETCHES_MAX = LEAT_PEER_OWN_BYTES / LEAT_FETCH_STRUCT_BYTES + 1 };
 
-/* What the modules above net/ keep of a core. */
+/* State of a core that belongs to the libraries above net/. */
 struct core_parts {
     struct leat_core_data data;
     struct leat_replicate replicate;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the store found at a start: as the coordinator wants it, and what becomes of each segment by the
+/* The segments that the store found at a start: as rows for the coordinator, and each segment's disposition by the
  * coordinator's decision. */
 #include <string.h>
 

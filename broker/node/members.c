@@ -48,14 +48,14 @@ static struct leat_member *member_of_name(struct leat_core *core, const char *na
     return member;
 }
 
-/* One piece of news on its way over all cores. */
+/* An event of a node on its way over all cores. */
 struct member_walk {
     struct leat_mail mail;
     struct leat_node_info info;
 };
 
-/* Its earlier incarnations are over: what they still say, on any connection of this core, is not
- * heard any more. A process that was stopped and goes on is such a one. */
+/* The member's earlier incarnations are over: their messages, on any connection of this core, are not heard any more.
+ * A process that was stopped and goes on is such an incarnation. */
 static void member_fence(const struct leat_member *member)
 {
     struct leat_links *links = member->core->members.links;

@@ -78,7 +78,7 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
     core->stopping = true;
     core->data->on_logs_stopped = logs_stopped;
     leat_fetch_stop(core);
-    /* One more than there are logs: none may end the count while it is still being made. */
+    /* One more than the number of logs: no log may end the count while the count is still being made. */
     core->data->logs_to_stop = 1;
     for (uint32_t i = 0; i <= core->data->partition_mask; i++) {
         for (struct leat_partition *partition = core->data->partitions[i], *next; partition != NULL;

@@ -180,9 +180,9 @@ static void walk_next(struct walk *walk, struct leat_core *core)
     leat_core_mail(core, walk->core, &walk->mail, walk_deliver);
 }
 
-/* ---- it came, or changed ---- */
+/* ---- a stream came, or changed ---- */
 
-/* What is another's now, or this node's own under an epoch that its log here is not of. */
+/* Give up a log that another node owns now, or this node under another epoch than the log's. */
 static void log_give_up(const struct leat_core *core, const struct leat_stream *stream,
                         struct leat_partition *partition)
 {
@@ -217,7 +217,7 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
     if (partition != NULL && begun != NULL)
         leat_takeover_look(partition, begun, desc->settings.logs);
     if (partition != NULL) return 1;
-    if (begun != NULL) { /* it was another's, or is on its way here already */
+    if (begun != NULL) { /* another node owned the log, or it is on its way here already */
         leat_takeover_ask(core, begun, desc->settings.logs);
         return LEAT_NEWS_LOG_COST;
     }
@@ -401,7 +401,7 @@ static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *lef
     return true;
 }
 
-/* ---- it went ---- */
+/* ---- a stream went ---- */
 
 /* false: some are left. */
 static bool walk_delete_logs(struct walk *walk, struct leat_core *core,

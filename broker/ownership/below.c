@@ -14,7 +14,7 @@
 #include "broker/ownership/handover.h"
 #include "coordinator/metadata/tail.h"
 
-/* ---- what is found ---- */
+/* ---- replicas that were found ---- */
 
 void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
                     struct leat_extent extent)

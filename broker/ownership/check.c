@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is true of logs that come, between two turns of core 0. Its log's core may have a takeover meanwhile, and writes
- * `rc`, `whole`, `unsure` and `first_retained`: nothing is said of these. */
+/* Assertions about logs that come, between two turns of core 0. The log's core may have a takeover meanwhile, and
+ * writes `rc`, `whole`, `unsure` and `first_retained`: these fields are not checked. */
 #include "base/assert.h"
 #include "broker/ownership/takeover.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node tells a recovery of: see filter.h. */
+/* The rows that a node reports to a recovery: see filter.h. */
 #include "broker/ownership/filter.h"
 #include "base/bug.h"
 #include "coordinator/metadata/tail.h"

@@ -17,7 +17,7 @@ struct give_up {
     struct leat_mail mail;
     struct leat_node *node;
     struct leat_list segs;              /* by_log */
-    const struct leat_segment *useless; /* of these, see leat_backup_take_own() */
+    const struct leat_segment *useless; /* a segment of segs: see leat_backup_take_own() */
     bool copies_idle;                   /* its copies are released already */
 };
 

@@ -33,7 +33,7 @@ enum {
     LEAT_TAKEOVER_NOWHERE_US = 15 * 1000 * 1000,
 };
 
-/* What core 0 has under way. */
+/* The takeovers that core 0 has under way. */
 struct leat_takeovers {
     struct leat_list all; /* struct leat_takeover, in order of asking */
     struct leat_timer timer;

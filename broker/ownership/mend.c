@@ -126,7 +126,7 @@ static void on_kept(struct leat_store_req *req)
     struct leat_mend *mend = req->owner;
     const struct leat_partition *partition =
         leat_partition_find(&mend->node->cores[mend->home], mend->ref);
-    LEAT_ASSERT(partition != NULL); /* it waits for this */
+    LEAT_ASSERT(partition != NULL); /* the partition waits for the repair */
     mend->over = leat_log_mend_end(partition->log, mend->segment, req->rc);
     if (LEAT_BUG(REFUSED_IS_LOST) && req->rc == LEAT_E_DISK) {
         leat_log_mend_give_up(partition->log, mend->segment);
@@ -223,7 +223,7 @@ static void fetch_start(struct leat_core *core, struct leat_mend *mend)
                                            .into = mend->bytes,
                                            .on_done = on_pulled,
                                            .owner = mend};
-    if (LEAT_BUG(MEND_UNCHECKED)) mend->pull.extent.crc = 0; /* whatever it is */
+    if (LEAT_BUG(MEND_UNCHECKED)) mend->pull.extent.crc = 0; /* any bytes are accepted */
     leat_pull_from_all(core, &mend->pull);
     mend->away = !leat_all_nodes_up(core);
     leat_err rc = leat_backup_pull(core->data->replicate->backup, &mend->pull);
@@ -270,7 +270,7 @@ static void on_remembered(struct leat_store_req *req)
     struct leat_mend *mend = req->owner;
     struct leat_core *core = &mend->node->cores[mend->home];
     const struct leat_partition *partition = leat_partition_find(core, mend->ref);
-    LEAT_ASSERT(partition != NULL); /* it waits for this */
+    LEAT_ASSERT(partition != NULL); /* the partition waits for the repair */
     struct leat_log_ref log = mend->ref;
     unsigned long long segment = mend->segment.v;
     leat_err rc = req->rc;

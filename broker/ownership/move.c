@@ -487,7 +487,7 @@ static void move_begin(struct move_call *move)
     mover->streamlet = body.streamlet;
     mover->on_done = move_call_on_done;
     mover->owner = move;
-    if (strcmp(mover->target, core->node->name) == 0) { /* it is there */
+    if (strcmp(mover->target, core->node->name) == 0) { /* the streamlet is there already */
         struct leat_msg_writer writer;
         leat_call_writer(core, &writer);
         leat_msg_write_array(&writer, 0);

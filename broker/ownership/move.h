@@ -83,7 +83,7 @@ void leat_movers_tick(struct leat_core *core);
 /** mover: stream, streamlet, target, on_done, owner are filled. on_done later and once, when the
  * outcome is applied here. Thread: core 0. */
 void leat_mover_start(struct leat_core *core, struct leat_mover *mover);
-/** Its log has gone while it was drained. Thread: the log's core. */
+/** The log has gone while it was drained. Thread: the log's core. */
 void leat_move_part_gone(struct leat_move_part *part);
 
 void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *frame);

@@ -34,7 +34,7 @@ struct recover_call {
     struct leat_coordinate request;
     struct leat_tail_record tail; /* the log's end that is left */
     struct leat_partition *partition;
-    bool asks;      /* what would be kept; nothing is given up */
+    bool asks;      /* the request asks what would be kept; nothing is given up */
     bool only_seen; /* nothing is given up: what a start has passed over was seen */
     uint64_t next_offset;
     leat_err rc;
@@ -141,14 +141,14 @@ static void recover_reopen(void *arg)
         return;
     }
     partition->recover = NULL;
-    if (home->stopping) { /* it waits for this log; what is committed, the next start does */
+    if (home->stopping) { /* the core waits for this log; the next start does what is committed */
         recover->rc = leat_error_set(&recover->error, LEAT_E_STARTING,
                                      "the loss is accepted, and the server is stopping");
         recover_end(recover);
         leat_core_log_stopped(home);
         return;
     }
-    if (stream_is_gone(recover)) { /* its segments go with the next start */
+    if (stream_is_gone(recover)) { /* the log's segments go with the next start */
         refuse_gone(recover);
         leat_partition_destroy(partition);
         recover_end(recover);
@@ -251,7 +251,7 @@ static void recover_on_committed(struct leat_coordinate *request)
     }
     if (!ours || partition->give_up != NULL || partition->tail_missing) {
         recover_tell(recover);
-        /* It has nothing; what there is comes as to a new owner. */
+        /* The log has no segments; its segments come as to a new owner. */
         if (ours && partition->tail_missing) leat_partition_give_up(partition);
         recover_end(recover);
         return;
@@ -461,7 +461,8 @@ static void recover_ask(struct recover_call *recover, struct leat_partition *par
     leat_coordinate(home->env->post, request);
 }
 
-/* Its last segment was damaged, and said so where the loss was accepted: later starts are not to find it again. */
+/* The log's last segment was damaged, and was reported so when the loss was accepted: later starts must not find the
+ * damage again. */
 static void recover_on_last_given_up(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;

@@ -168,7 +168,7 @@ void leat_takeover_look(struct leat_partition *partition, const struct leat_begu
 {
     LEAT_ASSERT_OWNER(partition->core);
     if (!partition->tail_missing || leat_partition_goes(partition))
-        return; /* on its way out it asks by itself */
+        return; /* a log on its way out asks by itself */
     if (!row->record.opened) {
         if (row->epoch.v > partition->epoch.v) leat_takeover_ask(partition->core, row, logs);
         return;

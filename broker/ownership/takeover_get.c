@@ -81,7 +81,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         }
         return;
     }
-    /* Its last owner may still be giving it up. Reads wait for so long. */
+    /* The log's last owner may still be giving the segment up. Reads wait for so long. */
     uint64_t now_us = leat_core_now(takeover_core(takeover));
     if (takeover->failures == 1) takeover->missing_us = now_us;
     if (now_us < takeover->missing_us + LEAT_TAKEOVER_MISSING_US &&
@@ -455,7 +455,7 @@ void leat_takeover_older(struct leat_partition *partition)
         return;
     }
     if (hole.behind->integrity == LEAT_INTEGRITY_MISSING &&
-        hole.behind->buffer == NULL) { /* it comes first */
+        hole.behind->buffer == NULL) { /* the damaged segment comes first */
         if (leat_log_on_damaged(partition->log, hole.behind, false))
             place_is_passed(partition, hole.behind, between);
         return;

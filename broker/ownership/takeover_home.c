@@ -100,7 +100,7 @@ static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
     if (may != LEAT_OK) return may;
     struct leat_partition *there = leat_partition_find(core, takeover->ref);
     if (there != NULL && there->epoch.v == takeover->epoch.v && !there->tail_missing)
-        return LEAT_E_NOT_OWNER; /* it is made: asked for twice */
+        return LEAT_E_NOT_OWNER; /* the log is made: it was asked for twice */
     if (there != NULL && there->tail_missing && !leat_partition_goes(there))
         leat_partition_give_up(there);
     if (there != NULL) return LEAT_E_AGAIN;

@@ -27,7 +27,7 @@ struct leat_kafka_arena_share {
     size_t bytes_used, bytes_max;
 };
 
-/** What there is for all. */
+/** Bytes of the share that any request may use. */
 static inline size_t leat_kafka_arena_share_most(const struct leat_kafka_arena_share *share)
 {
     return share->bytes_max - share->bytes_max / LEAT_KAFKA_ARENA_OWN_PART;
@@ -49,7 +49,7 @@ void leat_kafka_arena_init(struct leat_kafka_arena *arena, struct leat_kafka_are
 void leat_kafka_arena_fini(struct leat_kafka_arena *arena);
 /** Count memory that lies elsewhere, until fini. false: a limit is reached. */
 bool leat_kafka_arena_hold(struct leat_kafka_arena *arena, size_t bytes);
-/** What leat_kafka_arena_take() does where the room at hand does not do. */
+/** leat_kafka_arena_take() for more bytes than the current chunk has. */
 void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes);
 
 /** Zeroed, aligned to 16 bytes, valid until fini; NULL when a limit is reached or there is no
@@ -61,7 +61,7 @@ static inline void *leat_kafka_arena_take(struct leat_kafka_arena *arena, size_t
     if (__builtin_mul_overflow(count, bytes, &wanted)) return NULL;
     if (wanted == 0) wanted = 1;
     LEAT_ASSERT_SLOW(arena->at <= arena->end);
-    /* Its room is a multiple of 16 bytes: what fits still does when it is rounded up. */
+    /* The room of a chunk is a multiple of 16 bytes: bytes that fit still do when rounded up. */
     if (wanted > (size_t)(arena->end - arena->at)) return leat_kafka_arena_grow(arena, wanted);
     void *taken = arena->at;
     wanted = LEAT_ALIGN_UP(wanted, (size_t)16);

@@ -159,7 +159,7 @@ static size_t struct_bytes_min(const struct leat_kafka_type *type,
         [LEAT_KAFKA_ARRAY] = 4,      [LEAT_KAFKA_INT32_ARRAY] = 4, [LEAT_KAFKA_STRING_ARRAY] = 4,
         [LEAT_KAFKA_UUID_ARRAY] = 4,
     };
-    size_t bytes = reader->flexible ? 1 : 0; /* its tags */
+    size_t bytes = reader->flexible ? 1 : 0; /* tags of the struct */
     for (uint32_t i = 0; i < type->field_count; i++) {
         const struct leat_kafka_field *field = &type->fields[i];
         if (!leat_kafka_field_in(field, reader->version) ||

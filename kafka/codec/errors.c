@@ -5,7 +5,7 @@ enum leat_kafka_error leat_kafka_error_of(leat_err code)
 {
     switch (code) {
     case LEAT_E_OK:
-    case LEAT_E_ALREADY_APPENDED: /* it is there: Kafka calls that a duplicate, and no error */
+    case LEAT_E_ALREADY_APPENDED: /* the batch is there: Kafka calls it a duplicate, and no error */
         return LEAT_KAFKA_NONE;
     case LEAT_E_STARTING:
         return LEAT_KAFKA_LEADER_NOT_AVAILABLE;

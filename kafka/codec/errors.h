@@ -69,7 +69,7 @@ enum leat_kafka_error {
     LEAT_KAFKA_INCONSISTENT_TOPIC_ID = 103,
 };
 
-/** What a refusal of the core calls is to a Kafka client. Thread: any. */
+/** The Kafka error for an error of the core. Thread: any. */
 enum leat_kafka_error leat_kafka_error_of(leat_err code);
 
 #endif

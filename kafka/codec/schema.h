@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "kafka/codec/arena.h"
 
-/* ---- what decoded fields are in C ---- */
+/* ---- decoded fields in C ---- */
 struct leat_kafka_string {
     const char *text; /* NULL: null. Not terminated by 0 */
     int32_t bytes;
@@ -39,7 +39,7 @@ enum leat_kafka_kind {
     LEAT_KAFKA_STRING,
     LEAT_KAFKA_BYTES,
     LEAT_KAFKA_RECORDS,
-    LEAT_KAFKA_STRUCT, /* one, in place */
+    LEAT_KAFKA_STRUCT, /* a struct in place */
     LEAT_KAFKA_ARRAY,  /* of structs */
     LEAT_KAFKA_INT32_ARRAY,
     LEAT_KAFKA_STRING_ARRAY,

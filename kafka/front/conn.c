@@ -72,7 +72,8 @@ static enum leat_handled conn_refuse(struct leat_peer *peer, const char *why, si
     return LEAT_LEFT;
 }
 
-/* Its first bytes are none of Kafka's protocol. A client of Leat's own is told so in words that it reads. */
+/* The connection's first bytes are not Kafka's protocol. A client of Leat's own protocol is told so in a form that it
+ * reads. */
 static enum leat_handled conn_speaks_else(struct leat_peer *peer, const uint8_t *data, size_t bytes,
                                           size_t *out_taken)
 {
@@ -100,7 +101,8 @@ static bool conn_spread(struct leat_kafka_conn *conn)
 {
     struct leat_core *core = leat_peer_core(conn->peer);
     struct leat_kafka_core *here = leat_kafka_core(core);
-    LEAT_ASSERT(conn->first == NULL && !conn->placed); /* its first request has not begun */
+    /* The connection's first request has not begun */
+    LEAT_ASSERT(conn->first == NULL && !conn->placed);
     uint32_t to = here->next_core++ % leat_front_cores(core);
     conn->spread = true;
     if (to == leat_front_index(core)) return false;
@@ -187,7 +189,7 @@ static bool conn_place(struct leat_kafka_request *request)
     return true;
 }
 
-/* Why its request can't be read, and what its user can do about that. */
+/* Why the connection's request can't be read, and what its user can do about it. */
 static void why_text(const struct leat_kafka_request *request, const uint8_t *frame,
                      const char *wrong, char why[WHY_BYTES])
 {
@@ -374,7 +376,7 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
     request->version = leat_kafka_read_i16(&reader);
     request->correlation = leat_kafka_read_i32(&reader);
     request->api = table_of(request->core)->find(key);
-    LEAT_ASSERT(reader.wrong == NULL); /* that many bytes any frame has */
+    LEAT_ASSERT(reader.wrong == NULL); /* any frame has so many bytes */
     const struct leat_kafka_reader behind_numbers = reader;
     request->client_id = leat_kafka_read_string(&reader, true); /* the same in all headers */
     name_note(request);
@@ -413,7 +415,7 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
 
 /* ---- answers ---- */
 
-/* It does not fit the core's buffer: one of its own. */
+/* The answer does not fit the core's buffer: it gets a buffer of its own. */
 static void answer_large(struct leat_kafka_request *request, size_t bytes)
 {
     struct leat_peer *peer = request->conn->peer;

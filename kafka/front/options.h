@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the front door is told at its start. */
+/* The options of the Kafka front end. */
 #ifndef LEAT_KAFKA_FRONT_OPTIONS_H
 #define LEAT_KAFKA_FRONT_OPTIONS_H
 
@@ -8,9 +8,9 @@
 
 struct leat_kafka_options {
     const char *address;   /* "HOST:PORT" to listen on */
-    const char *advertise; /* what clients are told; NULL: what was bound */
+    const char *advertise; /* the address for clients; NULL: the address that was bound */
     bool optional;         /* should the address not be free: warn, and go on without */
-    uint32_t partitions;   /* of a topic that is made without saying how many; 0: 1 */
+    uint32_t partitions;   /* of a topic that is made without a number; 0: 1 */
     uint32_t copies;       /* the same */
 };
 

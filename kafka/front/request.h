@@ -54,7 +54,7 @@ struct leat_kafka_table {
 struct leat_kafka_conn {
     struct leat_peer *peer;                  /* which it lies beside: leat_peer_own() */
     struct leat_kafka_request *first, *last; /* under way, in order of arrival */
-    struct leat_kafka_request *held;         /* its frame lies in the port still, half done */
+    struct leat_kafka_request *held;         /* its frame is still in the port, half done */
     bool spread;                             /* off the core that listens */
     bool placed;                             /* on the core where it stays */
 };
@@ -140,7 +140,7 @@ size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const 
                                 uint8_t *bytes, size_t capacity, struct leat_kafka_gap *gaps,
                                 uint32_t gap_capacity, uint32_t *out_gap_count);
 
-/* ---- what a core keeps for this front end: leat_front_own() ---- */
+/* ---- a core's state for this front end: leat_front_own() ---- */
 struct leat_kafka_core {
     struct leat_kafka_door *door;
     struct leat_stock *requests;

@@ -199,7 +199,7 @@ enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
     if (leat_front_stops(core)) return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
     const int32_t current = (int32_t)stream->streamlets[out_log->streamlet].epoch.v;
     if (epoch >= 0 && epoch < current) return LEAT_KAFKA_FENCED_LEADER_EPOCH;
-    /* It knows of an owner that this node has not heard of. */
+    /* The client knows of an owner that this node has not heard of. */
     if (epoch > current) return LEAT_KAFKA_UNKNOWN_LEADER_EPOCH;
     if (!leat_front_log_home(core, stream, *out_log, out_home))
         return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;

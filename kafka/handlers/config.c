@@ -8,7 +8,7 @@
 
 #include "kafka/handlers/cluster.h"
 
-/* What a configuration is in a stream's settings. */
+/* How a configuration is kept in a stream's settings. */
 enum config_kind {
     CONFIG_FIXED, /* streams are so, and not otherwise */
     CONFIG_RETENTION_MS,

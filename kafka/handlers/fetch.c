@@ -32,7 +32,7 @@ struct fetch {
 static void fetch_on_ready(struct leat_fetch *done);
 static void fetch_answer(struct fetch *fetch);
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
 static struct fetch *fetch_create(struct leat_kafka_request *request)
 {
@@ -114,7 +114,8 @@ static uint32_t parts_route(struct fetch *fetch)
             struct fetch_part *part = &fetch->parts[at];
             uint32_t home;
             part->stream = stream;
-            part->out->error_code = LEAT_KAFKA_NONE; /* it may have been looked at before */
+            /* The partition may have been looked at before */
+            part->out->error_code = LEAT_KAFKA_NONE;
             enum leat_kafka_error code =
                 leat_kafka_partition_find(request->core, stream, part->asked->partition,
                                           part->asked->current_leader_epoch, &part->log, &home);
@@ -170,7 +171,7 @@ static bool fetch_begin(struct fetch *fetch)
     return true;
 }
 
-/* ---- what has been read ---- */
+/* ---- the batches that were read ---- */
 
 static enum leat_kafka_error read_error_of(leat_err code, int16_t version)
 {
@@ -226,7 +227,7 @@ static void fetch_on_ready(struct leat_fetch *done)
 
 /* ---- the answer ---- */
 
-/* What was not gathered is sent as a copy, the batches from where they lie. */
+/* Bytes that are not batches are sent as a copy, the batches from where they lie. */
 static void fetch_send_pieces(struct fetch *fetch, const uint8_t *bytes, size_t count,
                               const struct leat_kafka_gap *gaps, uint32_t gap_count)
 {
@@ -294,7 +295,8 @@ static void fetch_on_abandoned(struct leat_kafka_request *request)
 static void fetch_on_turn(struct leat_kafka_request *request)
 {
     struct fetch *fetch = request->state;
-    if (!fetch_begin(fetch)) request->on_turn = fetch_on_turn; /* its frame is long gone */
+    /* The request's frame is long gone */
+    if (!fetch_begin(fetch)) request->on_turn = fetch_on_turn;
 }
 
 void leat_kafka_handle_fetch(struct leat_kafka_request *request)

@@ -10,8 +10,9 @@ enum { KEY_GROUP = 0, KEY_TRANSACTION = 1 };
 struct find {
     struct leat_kafka_pieces pieces;
     int32_t next;
-    leat_err rc;                   /* whether there are homes */
-    struct leat_kafka_node *nodes; /* that are up; their hosts in the request's memory */
+    leat_err rc; /* whether there are homes */
+    /* The nodes that are up; their hosts are in the request's memory */
+    struct leat_kafka_node *nodes;
     uint32_t node_count;
 };
 

@@ -325,7 +325,7 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
     leat_front_mail(core, leat_front_index(ask->request->core), mail, ask_deliver_back);
 }
 
-/* What was given is the request's until it is freed, so it counts as memory of the request. */
+/* The answer belongs to the request until the request is freed, so it counts as memory of the request. */
 static bool ask_hold(struct leat_kafka_group_ask *ask, size_t bytes)
 {
     if (bytes <= ask->held) return true;

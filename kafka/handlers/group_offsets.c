@@ -112,7 +112,7 @@ static void commit_answer(struct leat_kafka_request *request,
 static void commit_on_done(struct leat_kafka_group_ask *ask)
 {
     leat_err rc = ask->home_request.rc;
-    /* Of a join that is a group too large; here offsets find no room. */
+    /* For a join this error means a group that is too large; here offsets find no room. */
     if (rc == LEAT_E_TOO_MANY) rc = LEAT_E_TOO_LARGE;
     commit_answer(ask->request, ask->owner, leat_kafka_group_error(rc));
 }

@@ -23,15 +23,15 @@ struct log_dirs {
     uint32_t topic_count;
     uint32_t topic, partition; /* the next */
     struct log_size *sizes;
-    uint32_t count;    /* of them */
-    uint32_t core, at; /* that is asked now, and for which of them */
+    uint32_t count;    /* of sizes */
+    uint32_t core, at; /* the core that is asked now, and for which of sizes */
 };
 
-enum { SIZES_OF_A_TURN = 1024 }; /* that a core looks at */
+enum { SIZES_OF_A_TURN = 1024 }; /* logs that a core looks at */
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
-/* Where it stands is found again when it is its turn: it may have gone meanwhile. */
+/* The stream is found again by its id when its turn comes: it may have gone meanwhile. */
 static void topic_note(struct log_dirs *dirs, const struct leat_stream_desc *stream,
                        const int32_t *partitions, uint32_t count)
 {
@@ -101,7 +101,7 @@ static enum leat_kafka_piece dirs_next(struct leat_kafka_pieces *pieces)
     const int32_t partition = topic->partitions != NULL ? topic->partitions[at] : (int32_t)at;
     if (leat_kafka_partition_find(core, stream, partition, -1, &size->log, &size->home) !=
         LEAT_KAFKA_NONE)
-        return LEAT_KAFKA_PIECE_DONE; /* its owner tells */
+        return LEAT_KAFKA_PIECE_DONE; /* the owner reports it */
     LEAT_ASSERT_CMP((uint32_t)out->partitions.count, <=, at);
     size->out = &out->partitions.at[out->partitions.count++];
     size->out->partition_index = partition;
@@ -170,7 +170,7 @@ void leat_kafka_handle_describe_log_dirs(struct leat_kafka_request *request)
     response->results.count = 1;
     dir->log_dir = leat_kafka_keep(request, leat_kafka_text(leat_front_node(request->core).name));
     bool good = body->topics.count < 0 ? all_note(dirs) : named_note(dirs);
-    /* And one to look at that is not counted. */
+    /* One element more than are counted: the step writes to it before it counts it. */
     if (good) {
         dirs->sizes = leat_kafka_take(request, (size_t)dirs->count + 1, sizeof *dirs->sizes);
         dir->topics.at = LEAT_KAFKA_MAKE(request, describe_log_dirs_response_topic,

@@ -18,7 +18,7 @@ struct metadata {
     struct leat_places_wait wait;
 };
 
-/* ---- what is told ---- */
+/* ---- the answer ---- */
 
 static bool fill_brokers(struct leat_kafka_request *request,
                          struct leat_kafka_metadata_response *response)
@@ -190,7 +190,7 @@ static void metadata_on_sought(struct leat_seeker *seeker)
     leat_pace_run(metadata->request->conn->peer, &metadata->step, metadata_ask);
 }
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
 /* Names that can be a stream's are looked for, and created if the client wants that; other names, and ids, are looked
  * up when all streams are there. */

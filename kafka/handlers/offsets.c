@@ -103,7 +103,8 @@ static bool offsets_refuse_duplicates(struct offsets *offsets)
             part->at = -1;
             continue;
         }
-        LEAT_ASSERT_CMP(locator->count, <=, (uint32_t)part->at); /* they only move forward */
+        /* The rows only move toward the front */
+        LEAT_ASSERT_CMP(locator->count, <=, (uint32_t)part->at);
         locator->asked[locator->count] = locator->asked[part->at];
         part->at = (int32_t)locator->count++;
     }

@@ -23,7 +23,7 @@ struct produce_part {
     bool ended;
 };
 
-/* ---- what comes of a partition ---- */
+/* ---- the answer of a partition ---- */
 
 static enum leat_kafka_error produce_error_of(leat_err code)
 {
@@ -108,7 +108,7 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
     const struct leat_kafka_records *records = &in->records;
     LEAT_ASSERT_OWNER(request->core);
     LEAT_ASSERT(records->at == NULL || records->at >= request->frame_first);
-    /* It may lie elsewhere than when it was decoded. */
+    /* The batch may lie elsewhere than when it was decoded. */
     const uint8_t *bytes =
         records->at != NULL ? request->frame + (records->at - request->frame_first) : NULL;
     if (append == NULL) {
@@ -207,8 +207,8 @@ static bool produce_allowed(struct produce *produce)
     const struct leat_kafka_request *request = produce->request;
     const struct leat_kafka_produce_request *body = request->body;
     if (request->version < 3)
-        /* They carry records of formats 0 and 1. Advertised all the same: librdkafka up to 2.11.0 would not
-         * compress otherwise. */
+        /* Versions 0 to 2 carry records of formats 0 and 1. They are advertised all the same: librdkafka up to 2.11.0
+         * would not compress otherwise. */
         produce_refuse(produce, LEAT_KAFKA_UNSUPPORTED_VERSION, NULL);
     else if (body->acks < -1 || body->acks > 1)
         produce_refuse(produce, LEAT_KAFKA_INVALID_REQUIRED_ACKS, "acks is 0, 1 or all (-1)");

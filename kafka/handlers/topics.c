@@ -32,7 +32,7 @@ static bool text_equal(struct leat_kafka_string a, struct leat_kafka_string b)
 struct create_one {
     struct topics *topics;
     struct leat_kafka_create_topics_response_topic *out;
-    uint32_t copies; /* that were asked for */
+    uint32_t copies; /* copies that were asked for */
     struct leat_maker maker;
 };
 
@@ -153,7 +153,7 @@ static bool assignments_take(struct leat_kafka_request *request,
     return true;
 }
 
-/* What is said, and the same with all defaults. */
+/* The requested settings, and the same with all defaults. */
 static enum leat_kafka_error
 create_settings(struct leat_kafka_request *request,
                 const struct leat_kafka_create_topics_request_topic *in,
