@@ -292,7 +292,7 @@ void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const c
 void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail);
 /** Another node owns the log: waiting appends fail (LEAT_E_STALE_EPOCH; reads LEAT_E_NOT_OWNER); on_released once,
  * when no request is in flight and no reader holds bytes; then leat_log_segment_pop() until it returns NULL, and
- * leat_log_destroy(). Replaces an earlier stop or delete. */
+ * leat_log_destroy(). Replaces an earlier stop. */
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg);
 struct leat_segment *leat_log_segment_pop(struct leat_log *log);

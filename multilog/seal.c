@@ -47,8 +47,8 @@ bool log_may_seal(const struct leat_log *log)
  *  2. A bit of the run flips on the disk, and the power goes. A scan ends before the run, as before a torn run that
  *     was never acked.
  *  3. The log goes on there: acked records are gone without an error, and their offsets are given out anew.
- * A trailer after the run, once no batch follows, tells the two cases apart. The log's care writes this trailer, a
- * second later, so that appends that follow each other never wait for it. */
+ * A trailer after the run, once no batch follows, tells the two cases apart. The log's care writes this trailer a
+ * second later, so appends in quick succession never wait for it. */
 void log_run_close(struct leat_log *log)
 {
     struct log_open *head = &log->head;

@@ -12,10 +12,10 @@
 enum {
     LEAT_BROKER_STREAM_LOGS_MAX = 32768,     /* M x Q: metadata has to fit one control body */
     LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines about streams that are not made */
-    /* Logs that one core makes on request, and streams that it makes because a request names them ("asked"): a burst
-     * at once, then so many a second. An address gets half of the burst, which is the largest possible stream. A
-     * change of a stream counts as one log, and as one more for each LEAT_CHANGES_LOGS logs of the stream, since each
-     * core looks at all of them. */
+    /* Logs that a core makes on request, and streams that a core makes because a request names them ("asked"): a
+     * burst at once, then so many a second. An address gets half of the burst, which is the largest possible stream.
+     * A change of a stream counts as one log, and as one more for each LEAT_CHANGES_LOGS logs of the stream, since
+     * each core looks at all of them. */
     LEAT_CREATES_BURST = 2 * LEAT_BROKER_STREAM_LOGS_MAX,
     LEAT_CREATES_PER_SECOND = 4000,
     LEAT_CHANGES_LOGS = 16,

@@ -427,8 +427,8 @@ static void group_on_done(struct leat_groups_request *request)
 
 /* ---- the peer has gone ----
  *
- * A join is held until its group has settled, up to a whole session. Without a cancel the join of a peer that has
- * gone would hold one of the home's places for so long, and its member would get a share that no client reads. */
+ * A join is held until its group has settled, up to a whole session. Without a cancel the join of a gone peer would
+ * hold a place of the home for so long, and its member would get a share that no client reads. */
 
 static void group_deliver_cancelled(void *actor, struct leat_mail *mail)
 {

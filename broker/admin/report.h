@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node's report about itself for CLUSTER_STATUS: its memory, the copies of its logs, and how it reaches the other
- * nodes. Private to broker/. */
+/* A node's report about itself for CLUSTER_STATUS: memory, copies of the node's logs, and the transport to each other
+ * node. Private to broker/. */
 #ifndef LEAT_BROKER_ADMIN_REPORT_H
 #define LEAT_BROKER_ADMIN_REPORT_H
 
@@ -51,8 +51,8 @@ uint64_t leat_report_logs_troubled(const struct leat_core *core);
 void leat_report_write(struct leat_msg_writer *writer, const struct leat_report *report,
                        bool with_peers);
 /** Write the report of another node, or (NULL) why it did not report; nodes_left counts the reports that are still to
- * be written, with this one. A report that takes more than its share of the answer is replaced with this reason, so
- * that it does not hide the other reports. */
+ * be written, this report included. A report that takes more than its share of the answer is replaced with this
+ * reason, and so leaves room for the other reports. */
 void leat_report_write_other(struct leat_msg_writer *writer, const uint8_t *report, uint32_t bytes,
                              const char *why, uint32_t nodes_left);
 

@@ -123,7 +123,7 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
                          "the answer does not fit one frame (1 MiB): ask for less at once");
         return;
     }
-    call_give(call); /* the memory that the call held is of no more use: its answer may have it */
+    call_give(call); /* the memory that the call held is free: the call's answer may use it */
     if (!call->by_link && !leat_output_fits(call->peer, writer->used)) {
         leat_output_wait(call->peer, writer->used, true); /* until it is asked again */
         leat_call_refuse(call, LEAT_E_AGAIN,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heap memory that logs and stored segments take beyond their part, and that the pool has given back for them.
- * Private to broker/. */
+/* Heap memory that logs and stored segments take beyond their part of the budget, and the pool's memory that is given
+ * back for it. Private to broker/. */
 #ifndef LEAT_BROKER_NET_HEAP_H
 #define LEAT_BROKER_NET_HEAP_H
 

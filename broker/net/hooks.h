@@ -11,7 +11,7 @@ struct leat_partition;
 struct leat_move_part;
 struct leat_peer;
 
-/* Calls of lower libraries to higher ones: hooks.c has the one table of them. Thread: the core's. */
+/* Calls of lower libraries to higher ones: hooks.c has the table. Thread: the core's. */
 struct leat_core_hooks {
     /** A request of another node, for a client of its own. false: there is no such kind. */
     bool (*request)(struct leat_peer *peer, const struct leat_frame *frame);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other nodes of the cluster, as one core knows them, and requests that are forwarded to them.
+/* The other nodes of the cluster, as a core knows them, and requests that are forwarded to these nodes.
  *
  * The coordinator reports nodes as entries are applied. The report passes over the cores, so each core has a table of
  * its own and asks no other core. A core has one link to each node that is up. A client's request that only the owner

@@ -54,8 +54,8 @@ static uint64_t last_max(const struct leat_core *core)
 /* Late addresses leave another eighth of the answers' part, and of the calls' part, free.
  *
  * SUBTLE: a connection that takes nothing is closed after LEAT_OUTPUT_OWE_US, and connects again.
- *  1. Connections of twenty addresses ask for large answers and take none. Some of them hold all the room, and the
- *     others wait in line.
+ *  1. Connections of twenty addresses ask for large answers and take none. Some connections hold all the room, and
+ *     the rest wait in line.
  *  2. The connections that hold the room are closed together. The next connections of the line fill the room at once,
  *     before the closed ones are back.
  *  3. A client of another address that takes its answers has one turn in twenty, a few in a minute.
@@ -333,7 +333,7 @@ static void call(struct leat_peer *peer, unsigned line)
     if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
 }
 
-/* An address that has its half is passed over. A connection that waits for more than is left is not: then false. */
+/* An address that has its half is passed over. A connection that waits for more than is left never is: then false. */
 static bool line_call(struct leat_core *core, unsigned at)
 {
     struct leat_line *line = &core->output.lines[at];

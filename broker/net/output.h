@@ -27,7 +27,7 @@ enum {
     LEAT_OUTPUT_CALL_BYTES = 4096,      /* such calls need none: their number has a limit */
     /* Then a connection that waits for room is closed by name */
     LEAT_OUTPUT_WAIT_US = 10 * 1000 * 1000,
-    /* While other connections find no room, a connection that holds some has to take all bytes that it owed, or
+    /* While other connections find no room, a connection that holds room has to take all bytes that it owed, or
      * LEAT_OUTPUT_OWE_RATE, within each such time. So connections that wait outlast connections that only hold room,
      * and the look at these each second. */
     LEAT_OUTPUT_OWE_US = LEAT_OUTPUT_WAIT_US / 2,

@@ -52,7 +52,8 @@ void leat_peer_owes(struct leat_peer *peer)
     peer->output.owes_since_us = 0;
 }
 
-/* A connection that takes no answers for long pins segments that other connections need, however few they are. */
+/* A connection that takes no answers for long pins segments that other connections need, even if its answers are few.
+ */
 static void peer_owing_tick(struct leat_peer *peer, uint64_t now_us)
 {
     struct leat_core *core = peer->core;
@@ -130,7 +131,7 @@ static void strangers_tick(struct leat_core *core, uint64_t now_us)
     }
 }
 
-/* A peer that was heard, or that waits for an answer, is looked at again after as long once more. */
+/* A peer that was heard, or that waits for an answer, is looked at again after the same time. */
 static void idle_tick(struct leat_core *core, uint64_t now_us)
 {
     while (!leat_list_empty(&core->idle_peers)) {

@@ -44,8 +44,8 @@ static void up_deliver_logs_made(void *actor, struct leat_mail *mail);
 static void up_deliver_found_done(void *actor, struct leat_mail *mail);
 static void up_fail(struct leat_node *node, leat_err rc, const struct leat_error *error);
 
-/* The node listens before it announces itself, so that the announced address is one that the node really has. No
- * client is let in until the node is up. */
+/* The node listens before it announces its address, so the announced address is real. No client is let in until the
+ * node is up. */
 static leat_err up_open_door(struct leat_core *core, struct leat_error *error)
 {
     struct leat_door *door = core->node->options.door;
@@ -132,7 +132,7 @@ static void up_on_name_timer(struct leat_timer *timer)
     leat_node_bring_up(timer->owner);
 }
 
-/* SUBTLE: a node that was killed, lost its disk and starts anew has no id, and has a name whose last node does not
+/* SUBTLE: a node that was killed, lost its disk and starts anew is a new node, under a name whose last node does not
  * count as crashed yet. The death of the last node shows within seconds; a last node that lives keeps the name. A
  * node that was given another name has the same problem with the last node of its directory. */
 static bool up_wait_for_name(struct leat_node *node, leat_err rc)

@@ -104,7 +104,7 @@ static void data_lists_init(struct leat_core_data *data)
         leat_list_init(lists[i]);
 }
 
-/* false: there is no memory for one of the tables; leat_core_fini() frees the others. */
+/* false: there is no memory for one of the tables; leat_core_fini() frees the tables that were made. */
 static bool data_tables_init(struct leat_core_data *data)
 {
     data->partition_mask = 1023;

@@ -70,12 +70,12 @@ static bool went_on(const struct leat_found *found, size_t count, size_t at)
     return false;
 }
 
-/* The open replica that the coordinator is told of: the lowest open replica after which the log did not go on. This
- * is not where the log ends. leat_tail_decide() says that, and needs the log's record: only open replicas of its
- * stamp count. A start has no record yet, so it asks the rule without a record (leat_tail_went_on()), and
- * leat_decide_tail() asks the rest of the rule for the replica that is found here. If an earlier epoch left an open
- * replica of a lower segment, the coordinator is told of this replica, which is not of the stamp: the log waits, and
- * recovery decides by all replicas. */
+/* The open replica that is reported to the coordinator: the lowest open replica after which the log did not go on.
+ * The log need not end there. leat_tail_decide() says where the log ends, and needs the log's record: only open
+ * replicas of its stamp count. A start has no record yet, so it asks the rule without a record (leat_tail_went_on()),
+ * and leat_decide_tail() asks the rest of the rule for the replica that is found here. If an earlier epoch left an
+ * open replica of a lower segment, this replica is reported, which is not of the stamp: the log waits, and recovery
+ * decides by all replicas. */
 static const struct leat_found *mark_of_log(const struct leat_node *node,
                                             const struct leat_found *found, size_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node stops: its cores one after the other, each its logs; then all is flushed. */
+/* A node stops: first its cores, in order, and each core its logs; then the store flushes. */
 #include "broker/node/stop.h"
 #include "base/assert.h"
 #include "base/bug.h"
@@ -66,7 +66,7 @@ static void logs_stopped(struct leat_core *core)
     core->stopped = true;
     leat_timer_stop(&core->timers, &core->tick);
     leat_peer_close_all(core);
-    /* Cores stop one after the other; core 0, which has the connections to other nodes, first. */
+    /* Cores stop one after the other; core 0, which accepts connections, first. */
     leat_core_mail_next(core, &core->node->stop_mail, stop_deliver_core, LEAT_ACTOR_STORE,
                         stop_deliver_flush);
 }

@@ -132,8 +132,8 @@ static bool begins_with(const struct leat_replica_info *info, struct leat_extent
     return leat_scan_is(&scan, extent);
 }
 
-/* The prefix id that a replica must begin with if its segment is the one in which its log was decided to end.
- * Replicas that an opened log's own epoch wrote begin after that end. */
+/* The prefix id that a replica must begin with, if its segment has the decided end of its log. Replicas that an
+ * opened log's own epoch wrote begin after this end. */
 static struct leat_extent end_wanted(const struct leat_log_record *record, uint64_t segment,
                                      struct leat_epoch epoch)
 {

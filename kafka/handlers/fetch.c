@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetch: the same reads as native fetches (broker/front_logs.h), gathered from where the batches lie.
  *
- * A fetch begins when all earlier requests of its connection are answered: before that it would only hold the batches
- * that it has read. There are no fetch sessions: session id 0 declines them. */
+ * A fetch begins when all earlier requests of its connection are answered: an earlier begin would only hold batches
+ * in memory. There are no fetch sessions: session id 0 declines them. */
 #include <string.h>
 
 #include "base/assert.h"
