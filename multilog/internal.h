@@ -237,7 +237,7 @@ struct leat_log {
     uint64_t reserve_not_before_us;
 
     bool roll_wanted; /* the head's data has all expired: only a closed segment can be trimmed */
-    bool copy_wanted; /* the parked head lacks a copy, and is to be resumed so that it gets one */
+    bool copy_wanted; /* the parked head lacks a copy, and is to be resumed to get a copy */
     /* The head's memory is to be given back: it rolls when a successor can be had. */
     bool leave_wanted;
     uint64_t leave_not_before_us;

@@ -79,9 +79,8 @@ uint32_t leat_producers_expire(struct leat_producers *producers, int64_t before_
  * how many. Thread: owner. Allocates: never. */
 uint32_t leat_producers_shed(struct leat_producers *producers, uint32_t req_count,
                              int64_t before_ms, uint64_t acked_offset);
-/** While the table is close to half full, forget producers that leat_producers_expire() would take, of addresses that
- * have almost as many producers as make the table refuse the address's new ones. Returns how many. Thread: owner.
- * Allocates: never. */
+/** While the table is close to half full, forget producers that leat_producers_expire() would take, if their address
+ * has almost so many producers that the table refuses more. Returns how many. Thread: owner. Allocates: never. */
 uint32_t leat_producers_shed_crowds(struct leat_producers *producers, int64_t before_ms,
                                     uint64_t acked_offset);
 

@@ -31,8 +31,7 @@ static bool segment_has_expired(const struct leat_log *log, const struct leat_se
 {
     const struct leat_stream_settings *settings = &log->options.settings;
     /* SUBTLE: a segment without records, too, expires by the time when it was written. If such a segment was dropped
-     * at once, all segments before it would be given up, though some may not have come yet from the nodes that have
-     * them. */
+     * at once, all segments before it would be given up, also segments that have not come from other nodes yet. */
     if (time_is_over(log, seg->max_timestamp_ms, seg->written_ms, now_ms)) return true;
     if (settings->retention_ms > 0 && seg->base_offset == seg->next_offset && LEAT_BUG(EMPTY_GOES))
         return true;
@@ -78,7 +77,7 @@ void log_retain(struct leat_log *log)
     if (log_trim_is_pending(log) || log->old.seg) return;
     int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
     /* SUBTLE: only acked bytes count. Bytes that are not acked may be gone after a crash; if they counted, retention
-     * would have dropped as many acked bytes that it should have kept. */
+     * would drop as many acked bytes too many. */
     uint64_t bytes = log->closed_bytes + (log->head.seg ? log->head.acked_bytes : 0);
     uint32_t count = 0;
     while (count < log->slot_count) {

@@ -148,7 +148,8 @@ static void report_deliver_store(void *actor, struct leat_mail *mail)
     env->post->send(env->post->ctx, report->core->index, mail);
 }
 
-/* SUBTLE: where a node refuses this incarnation as dead, all nodes will refuse it, and none of them takes that back.
+/* SUBTLE: where a node refuses this incarnation as dead, all nodes will refuse it, and no node takes the refusal
+ * back.
  *  1. A node fences an incarnation once the node's tables have it as crashed, or know a later incarnation of the same
  *     name.
  *  2. This node's own tables reach the same entry, and the node stops; a start gives it another incarnation.

@@ -38,9 +38,9 @@ enum {
     LEAT_PEER_QUEUED_BYTES_MAX = 8 * 1024 * 1024,
     LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then the connection is closed */
     LEAT_PEER_STALL_US = 10 * 1000 * 1000,          /* takes no bytes that long: closed */
-    /* Connections that have not said who they are; then the oldest is closed */
+    /* Strangers: connections whose client is not known yet; then the oldest is closed */
     LEAT_CORE_STRANGERS_MAX = 4096,
-    /* For a connection to say who it is; then it is closed */
+    /* For a stranger to become known; then its connection is closed */
     LEAT_PEER_HELLO_US = 10 * 1000 * 1000,
     LEAT_PEER_FRAME_US = 60 * 1000 * 1000, /* a frame begun is not finished: closed */
     LEAT_DISK_BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024,

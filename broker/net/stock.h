@@ -4,8 +4,8 @@
  *
  * Connections take as many structs as they pipeline requests, while structs are free. Where none is free, a
  * connection has a few of its own, allocated, up to a limit: so a connection with one request at a time is served,
- * however much other connections pipeline and however long those wait. Beyond this limit connections wait in line: a
- * struct that becomes free is for the connection that waits longest, which then goes to the end of the line.
+ * however much other connections pipeline and however long their requests wait. Beyond this limit connections wait in
+ * line: a struct that becomes free is for the connection that waits longest, which then goes to the end of the line.
  *
  * An address has half of the structs at most. In line, addresses take turns, and so do the connections of an address.
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is at scarce work, whose cost is known only when it is done: the member that has had less comes
+/* The order in which members get scarce work, whose cost is known only afterwards: the member that has had less comes
  * first.
  *
  * Deficit round robin, charged afterwards (Shreedhar and Varghese, Efficient Fair Queuing Using Deficit Round-Robin,
- * ToN 4(3), 1996): a member that has used much is passed over until all other members that wait have had as much. A
+ * ToN 4(3), 1996): a member that has used much is passed over until all other waiting members have had as much. A
  * member that has not waited for long has a credit of one costly piece of work, and no more: so a member that asks
  * for little does not wait for members that ask for much, however many these are. Private to broker/. Thread:
  * owner's. */

@@ -25,8 +25,8 @@ bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stre
     return node->options.cluster.node_address != NULL && row != NULL && !row->record.opened;
 }
 
-/* The segment is closed, and its file has lost it, or never got it: other nodes have it, and the log has it repaired.
- * Of the segments that the file never got, those before all segments that are here come as older segments do: an
+/* The segment is closed, and its file has lost it, or never got it: other nodes have the segment, and the log has it
+ * repaired. Segments that the file never got and that precede all segments here come as older segments do: an
  * operator may give them up, and the next segment's start entry says which of them belong to the log. */
 static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_desc *desc,
                          const struct leat_log_decision *decision, size_t at, bool in_front)

@@ -2,9 +2,9 @@
 /* "boots": which start of this data directory came up last, and which start is under way.
  *
  * The coordinators remember the mark of a node's last start, and refuse a directory that has been up and does not
- * know this mark: the directory is in an older state (coordinator/metadata/apply_node.c). A start that ended before
- * this node heard that it had come up begins again under the same mark: the coordinators may have committed the mark.
- */
+ * know this mark: the directory is in an older state (coordinator/metadata/apply_node.c). A start may end after the
+ * coordinators have committed its mark and before the node has heard so. The next start begins again under the same
+ * mark. */
 #include <string.h>
 
 #include "base/assert.h"

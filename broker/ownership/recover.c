@@ -3,8 +3,8 @@
  *
  * Why offsets jump: consumers may have read records that are gone now. If new records got the offsets of lost
  * records, two records would have one offset. So the next offset lies beyond all offsets that were ever given out.
- * The coordinators say how far that is when they commit the loss (apply_assign.c), because only they remember every
- * jump of a log under all its owners. */
+ * The coordinators compute this offset at the commit of the loss (apply_assign.c), because only the coordinators
+ * remember every offset gap of a log under all its owners. */
 #include <stdio.h>
 #include <string.h>
 

@@ -58,7 +58,7 @@ void takeover_free(struct leat_takeover *takeover)
 /* ---- which log goes on next ---- */
 
 /* SUBTLE: a takeover whose epoch is over ends at once. If it went on looking for segments:
- *  1. The log comes here in epoch 5 and is served; an older segment of it is on a node that dies at that moment.
+ *  1. The log comes here in epoch 5 and is served; a node that has an older segment dies at this moment.
  *  2. The log moves away and back, in epoch 7.
  *  3. Appends wait until the first takeover gives up, after LEAT_TAKEOVER_MISSING_US.
  * A takeover whose stream was deleted ends at once, too. If it went on:

@@ -248,8 +248,8 @@ static uint32_t start_longer(const struct leat_takeover *takeover)
  *  1. One bit of the start entry of segment 5 flips on the new owner's disk: the catalogue still has the right prefix
  *     id of the segment, but its start entry names no predecessor.
  *  2. Segment 5 is taken for the first segment of the log, so all segments seem to have come.
- *  3. A node with segments 0 to 4 asks whether they are needed, is told that the log has none of them, and drops
- *     them. So does every other node. */
+ *  3. A node with segments 0 to 4 asks whether they are needed, is told "no", and drops them. So does every other
+ *     node. */
 static void start_damaged(struct leat_takeover *takeover)
 {
     struct leat_segment *seg = takeover->seg;
@@ -337,7 +337,7 @@ static void older_later(struct leat_takeover *takeover, struct leat_partition *p
  *  1. X starts with segments 0 to 3 and 5. A bit of the start entry of segment 5 has flipped, so nothing names
  *     segment 4.
  *  2. No node was asked for segment 4. Another node is asked for the bytes of segment 5, and has them.
- *  3. If segment 4 was called missing meanwhile, an operator could give it up, though the other node has it.
+ *  3. If segment 4 was called missing meanwhile, an operator could give up segment 4, though the other node has it.
  * Segments of other gaps are not missing either before nodes were asked for them: only the end of the pass over all
  * places calls segments missing. */
 static void place_is_passed(struct leat_partition *partition, const struct leat_segment *behind,

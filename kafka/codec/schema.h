@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of messages of the Kafka protocol, and the one decoder and encoder that follow it. The descriptions
- * are the .def files (see messages.h). */
+/* The description of messages of the Kafka protocol, and the decoder and encoder that follow this description. The
+ * descriptions are the .def files (see messages.h). */
 #ifndef LEAT_KAFKA_CODEC_SCHEMA_H
 #define LEAT_KAFKA_CODEC_SCHEMA_H
 

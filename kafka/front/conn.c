@@ -135,7 +135,7 @@ static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
     const bool only = leat_peer_requests(conn->peer) == 0;
     LEAT_ASSERT(conn->held == NULL); /* a held request's frame comes first */
     LEAT_ASSERT((conn->first == NULL) == (conn->last == NULL));
-    /* One half of the memory is for connections that have one request at a time. */
+    /* One half of the memory is for connections with one request at a time. */
     if (!only && here->share.bytes_used > here->share.bytes_max / 2) {
         memory_wait(conn, false, here->share.bytes_max / 2);
         return NULL;

@@ -170,7 +170,7 @@ void leat_kafka_handle_describe_log_dirs(struct leat_kafka_request *request)
     response->results.count = 1;
     dir->log_dir = leat_kafka_keep(request, leat_kafka_text(leat_front_node(request->core).name));
     bool good = body->topics.count < 0 ? all_note(dirs) : named_note(dirs);
-    /* One element more than are counted: the step writes to it before it counts it. */
+    /* One element more than dirs->count: a step fills the next element before counting it. */
     if (good) {
         dirs->sizes = leat_kafka_take(request, (size_t)dirs->count + 1, sizeof *dirs->sizes);
         dir->topics.at = LEAT_KAFKA_MAKE(request, describe_log_dirs_response_topic,
