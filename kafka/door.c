@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing the front door, and what each core keeps for it. */
+/* Opening and closing the protocol listener, and each core's state for it. */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "kafka/apis.h"

@@ -52,7 +52,7 @@ enum leat_fetch_state {
     LEAT_FETCH_WAITING,    /* for bytes or the deadline */
     LEAT_FETCH_UNWATCHING, /* other cores give their watches back */
     LEAT_FETCH_CONFIRMING, /* an offset is too high, if this node is still the owner */
-    LEAT_FETCH_READY,      /* another front door is to send it */
+    LEAT_FETCH_READY,      /* a front end is to send it */
     LEAT_FETCH_SENDING,    /* answered; runs are being sent */
 };
 struct leat_fetch {

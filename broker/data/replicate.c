@@ -61,7 +61,8 @@ static struct leat_rep_node rep_node(const struct leat_member *member)
 
 /* As for this node's own segments (cut_orphan() in bringup.c): only ids that were given out count. SUBTLE: a stream
  * that is being deleted counts, too. Else (1) the deletion comes as this node starts, and reaches core 0, which has
- * no replicas yet; (2) core 0 takes the replicas; (3) the stream goes from core 0, and the replicas stay for ever. */
+ * no replicas yet; (2) core 0 takes the replicas; (3) the stream goes from core 0, and no later step drops
+ * them. */
 bool leat_replicate_stream_is_deleted(const struct leat_core *core, uint32_t stream)
 {
     LEAT_ASSERT_OWNER(core);

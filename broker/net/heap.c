@@ -12,8 +12,8 @@
 
 enum {
     BLOCK_BYTES = 16 + 16, /* what leat_mem and malloc add to a block, at most */
-    /* What the network has of a connection, its handle, its address there; another front door; its file's entries in
-     * the tables of eight event loops. */
+    /* The network's state of a connection, its handle, its address there; the front end's state; its file's entries
+     * in the tables of eight event loops. */
     PEER_BESIDE_BYTES = 480 + 168 + sizeof(struct leat_intake_address) + LEAT_FRONT_CONN_BYTES +
                         4 * BLOCK_BYTES + 8 * 8,
 };

@@ -28,7 +28,7 @@ void leat_peer_drained(struct leat_peer *peer)
         return;
     leat_list_remove(&peer->slow);
     leat_peer_resume(peer, LEAT_PAUSE_SLOW);
-    /* Answers of another front door may have waited for that. */
+    /* Answers of a front end may have waited for that. */
     if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
     core->node->hooks->drained(core);
 }
