@@ -15,6 +15,8 @@
 static const leat_msg_row_fn rows[] = {
 #define LEAT_ROWS "wire/bodies.def"
 #include "tests/rows_list.h"
+#define LEAT_ROWS "wire/bodies_data.def"
+#include "tests/rows_list.h"
 #define LEAT_ROWS "wire/bodies_cluster.def"
 #include "tests/rows_list.h"
 };
