@@ -147,7 +147,7 @@ static leat_err refuse_batch(const struct leat_log *log, const struct leat_batch
         return leat_error_set(error, LEAT_E_TOO_LARGE,
                               "a batch of %u bytes; the stream takes at most %u", batch->byte_count,
                               most);
-    /* in this log only the log sets times */
+    /* Only the log itself sets log-append times. */
     if (batch->attributes & LEAT_BATCH_APPEND_TIME)
         return leat_error_set(error, LEAT_E_UNSUPPORTED,
                               "a batch must carry create times, not log-append times");

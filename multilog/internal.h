@@ -87,7 +87,7 @@ enum log_backfill {
     LOG_BACKFILL_AGAIN,   /* the same, and all are asked again */
 };
 
-/* Whether an operator gives up missing or damaged records; on_skipped is called once all are given up. */
+/* Whether an operator gives up missing or damaged records; on_skipped is called once, at the end. */
 enum log_skip {
     LOG_SKIP_NONE,
     LOG_SKIP_FRONT,  /* segments that are missing before the first one go first */
@@ -114,9 +114,8 @@ struct log_slot {
     bool evicting; /* wanted back by the store */
     bool dropping;
     enum log_mend mend; /* log_slot_mend_enter() */
-    bool
-        /* The bytes are looked for in memory, or written: leat_log_mend_begin() to _end() */
-        mend_held;
+    /* The bytes are looked for in memory, or written: leat_log_mend_begin() to _end() */
+    bool mend_held;
     bool given_up;               /* its unreadable records; see leat_segment */
     bool front_given_up;         /* the records that are missing before it */
     unsigned named;              /* LOG_NAMED_ bits */
@@ -158,9 +157,8 @@ struct log_open {
     unsigned seal_count;
     uint64_t record_count;
     int64_t max_timestamp_ms;
-    uint32_t
-        /* Bytes of the head when a trailer last said that everything before it is acked */
-        run_closed_bytes;
+    /* Bytes of the head when a trailer last said that everything before it is acked */
+    uint32_t run_closed_bytes;
     uint32_t close_acked_bytes; /* SUBTLE in roll.c: the close trailer's own field */
 };
 

@@ -296,9 +296,9 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail);
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg);
 struct leat_segment *leat_log_segment_pop(struct leat_log *log);
-/** Add a closed segment, older than the segments that the log writes. Errors: LEAT_E_NOT_OWNER: the log is on its way
- * out; LEAT_E_EXISTS: the log has this segment; LEAT_E_AGAIN: the log does not know yet where it begins;
- * LEAT_E_NO_MEMORY. */
+/** Add a closed segment, older than the segments that the log writes: it becomes the log's. Errors: LEAT_E_NOT_OWNER:
+ * the log is on its way out; LEAT_E_EXISTS: the log has this segment; LEAT_E_AGAIN: the log does not know yet where it
+ * begins; LEAT_E_NO_MEMORY. */
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg) LEAT_NODISCARD;
 /** The first segment that is retained: no segment below is needed any more. 0: all are, or the log does not know yet.
  */

@@ -74,9 +74,9 @@ leat_err leat_producers_prepare(struct leat_producers *producers) LEAT_NODISCARD
  * acked_offset. Returns how many. */
 uint32_t leat_producers_expire(struct leat_producers *producers, int64_t before_ms,
                                uint64_t acked_offset);
-/** While more than keep_count producers are remembered, forget the producer that was last used longest ago, if
- * leat_producers_expire() would take it. Walks the table a few times, and only once when no producer can go. Returns
- * how many. Thread: owner. Allocates: never. */
+/** While more than keep_count producers are remembered, forget the producer that was last used longest ago, of the
+ * producers that leat_producers_expire() would take. Walks the table a few times, and only once when no producer can
+ * go. Returns how many. Thread: owner. Allocates: never. */
 uint32_t leat_producers_shed(struct leat_producers *producers, uint32_t req_count,
                              int64_t before_ms, uint64_t acked_offset);
 /** While the table is close to half full, forget producers that leat_producers_expire() would take, if their address
@@ -87,7 +87,8 @@ uint32_t leat_producers_shed_crowds(struct leat_producers *producers, int64_t be
 /** Bytes that leat_producers_encode() writes. */
 size_t leat_producers_encoded_bytes(const struct leat_producers *producers);
 void leat_producers_encode(const struct leat_producers *producers, uint8_t *out);
-/** Replace all state with `count` encoded states. bytes: the length of these. LEAT_E_CORRUPT, LEAT_E_NO_MEMORY. */
+/** Replace all state with `count` encoded states. bytes: byte_count bytes, which begin with these. LEAT_E_CORRUPT,
+ * LEAT_E_NO_MEMORY. */
 leat_err leat_producers_decode(struct leat_producers *producers, const uint8_t *bytes,
                                size_t byte_count, uint32_t count, bool expired) LEAT_NODISCARD;
 /** Take in a batch that is in the log already (replay): grows where needed. LEAT_E_NO_MEMORY. */

@@ -373,7 +373,7 @@ static void describe_begin(struct describe_call *describe)
     describe->count = desc->streamlet_count * per_streamlet;
     describe->part_max =
         desc->streamlet_count < LEAT_NODES_MAX ? desc->streamlet_count : LEAT_NODES_MAX;
-    /* The longest part comes last: it may take all the room that is left. */
+    /* The larger array comes last: it may take all the room that is left. */
     describe->parts =
         leat_call_memory(&describe->call, describe->part_max, sizeof *describe->parts);
     describe->logs = leat_call_memory(&describe->call, describe->count, sizeof *describe->logs);

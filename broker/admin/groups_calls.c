@@ -409,9 +409,8 @@ static void group_deliver_home(void *actor, struct leat_mail *mail)
     group->request.rc =
         LEAT_BUG(OLD_HOME) ? LEAT_OK : leat_node_stands(core->node, &group->request.error);
     if (group->request.rc == LEAT_OK) {
-        group->waiting =
-            /* Set before the call: a request that waits may be on its way back already */
-            partition->groups;
+        /* Set before the call: a request that waits may be on its way back already */
+        group->waiting = partition->groups;
         if (!leat_groups_do(partition->groups, &group->request)) return;
         group->waiting = NULL;
     }

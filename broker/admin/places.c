@@ -18,7 +18,7 @@
 struct places {
     struct leat_core *core; /* the core that asks */
     struct leat_stream_desc *desc;
-    struct leat_log_places *logs; /* [streamlets * logs], the known ones */
+    struct leat_log_places *logs; /* [streamlets * logs]; `known`: the owner has answered */
     void (*on_done)(struct places *places);
     struct leat_mail mail;
     uint32_t parts_out;

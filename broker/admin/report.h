@@ -51,8 +51,8 @@ uint64_t leat_report_logs_troubled(const struct leat_core *core);
 void leat_report_write(struct leat_msg_writer *writer, const struct leat_report *report,
                        bool with_peers);
 /** Write the report of another node, or (NULL) why it did not report; nodes_left counts the reports that are still to
- * be written, this report included. A report that takes more than its share of the answer is replaced with this
- * reason, and so leaves room for the other reports. */
+ * be written, this report included. A report that takes more than its share of the answer is replaced with a
+ * sentence that says so, and so leaves room for the other reports. */
 void leat_report_write_other(struct leat_msg_writer *writer, const uint8_t *report, uint32_t bytes,
                              const char *why, uint32_t nodes_left);
 

@@ -425,7 +425,7 @@ static void changer_done(struct leat_changer *changer)
 static void changer_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
 {
     struct leat_changer *changer = catch_up->owner;
-    /* The stream is committed; a client that asks before all cores have heard of it is told to try again */
+    /* The change is committed; a client that asks before all cores have heard of it is told to try again */
     (void)rc;
     changer_done(changer);
 }

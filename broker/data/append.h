@@ -15,7 +15,7 @@ struct leat_append_part {
     struct leat_append_part *next;
     leat_err rc;
     uint32_t record_count, bytes;
-    /* The result of a compressed batch's check, AGAIN while it goes on; then the highest time of its records. */
+    /* The result of a compressed batch's check; AGAIN: none yet. Then the highest time of its records. */
     leat_err unpacked;
     int64_t max_timestamp_ms;
 };
@@ -26,7 +26,7 @@ struct leat_append_request {
     struct leat_append_request *next; /* of the same connection, in order of arrival */
     struct leat_core *core, *home;
     struct leat_peer *peer;
-    /* Of a front end; NULL: answered by this file. */
+    /* Of a front end; NULL: append.c answers. */
     void (*on_done)(struct leat_append_request *request);
     void *owner;
     struct leat_log_ref ref;

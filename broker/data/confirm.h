@@ -14,7 +14,7 @@ void leat_catch_up(struct leat_core *core, struct leat_catch_up *catch_up);
 
 /* ---- confirm.c ---- */
 /* Of one core. At most one barrier is under way. Callers that ask meanwhile wait for the next barrier, because the
- * barrier under way may have been asked for before the change of owner that these callers depend on. */
+ * barrier under way may have been asked for before these callers looked at their logs. */
 struct leat_confirmer {
     struct leat_list asked, waiting;
     struct leat_catch_up catch_up;

@@ -130,8 +130,8 @@ static struct leat_peer *rests_victim(const struct leat_peer *peer, size_t bytes
 }
 
 /* false: the connection itself is closed. The rests of closed connections are freed in this turn or the next, and
- * count no more. The only slow connection keeps its lent memory: its answers have a limit of their own
- * (LEAT_PEER_QUEUED_BYTES_MAX), which in a small server is more than all rests may take. */
+ * count no more. A connection that alone has rests keeps them, and gets more: answers that are not taken have a limit
+ * of their own (LEAT_PEER_QUEUED_BYTES_MAX), which in a small server is more than all rests may take. */
 static bool rest_admit(struct leat_peer *peer, size_t bytes)
 {
     struct leat_lender *lender = peer->core->data->lender;

@@ -267,9 +267,9 @@ static void partition_on_opening(void *owner, struct leat_log *log)
         leat_list_push_back(&partition->core->data->opening_logs, &partition->opening);
 }
 
-/* This node became the owner by its catalogue, which a start does not compare with the segment's bytes. The end of
- * the log is committed, so any replica with this end will do. So the log is given up as if another node owned it, the
- * damaged segment counts for nothing, and the takeover that follows fetches a good replica. */
+/* This node became the owner by its catalogue, which a start does not compare with the segment's bytes. The end of the
+ * log is committed, so any replica with exactly this end will do. So the log is given up as if another node owned it,
+ * the damaged segment counts for nothing, and the takeover that follows fetches a good replica. */
 static bool partition_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg)
 {
     struct leat_partition *partition = owner;

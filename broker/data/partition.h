@@ -75,7 +75,7 @@ struct leat_partition {
     struct leat_list dirty, care, opening, home;
     struct leat_list waiters; /* struct leat_fetch_item.waiting */
     struct leat_list blocked; /* struct leat_room_wait.by_log */
-    /* Segments that recovery found beyond the end that is served; given to ACCEPT_LOSS. */
+    /* All segments of a log that waits; after an accepted loss the log is made anew with them. */
     struct leat_segment **segs;
     size_t seg_count;
     uint64_t highest_segment, highest_offset;

@@ -28,7 +28,7 @@ uint64_t leat_node_peers_bytes(uint64_t memory_bytes);
 uint64_t leat_node_group_bytes(uint64_t memory_bytes);
 /** Bytes that the tables of all homes of groups may take: groups, their logs, committed offsets and state. */
 uint64_t leat_node_tables_bytes(uint64_t memory_bytes);
-/** How many of `most` structs for requests a core has with this budget. */
+/** How many of `most` structs for requests a core has with this budget: its share of them, a quarter at least. */
 uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most);
 /** Bytes of one core's structs when all are in use, without structs of calls. */
 uint64_t leat_core_stocks_bytes(uint64_t memory_bytes, uint32_t cores);

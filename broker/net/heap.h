@@ -95,7 +95,8 @@ bool leat_node_pool_pressed(const struct leat_node *node, uint64_t now_us);
 void leat_heap_tick(struct leat_core *core);
 /** leat_store_options.less_bytes, owner: the node. Thread: store. */
 uint64_t leat_node_pool_less(void *owner);
-/** By how much the memory for replicas has to shrink: bytes that the node's own pool can't give. arg: a core of the */
+/** By how much the memory for replicas has to shrink: bytes that the node's own pool can't give. arg: a core of the
+ * node. Thread: core. */
 uint64_t leat_node_copies_less(void *arg);
 
 #endif

@@ -27,7 +27,7 @@ struct leat_core_hooks {
     leat_err (*damaged)(const struct leat_partition *partition, const struct leat_segment *seg);
     /** Where the log begins is known now, and so which of its first segments are damaged. */
     void (*front_known)(struct leat_core *core, struct leat_partition *partition);
-    /** A read needs segments that are not here: they are looked for on other nodes. */
+    /** Segments of the log are not here: look for them on other nodes. Asked at a read, and now and then. */
     void (*older)(struct leat_partition *partition);
     /** A log that was drained for a move goes otherwise. */
     void (*part_gone)(struct leat_move_part *part);

@@ -27,7 +27,7 @@ static inline void leat_queue_init(struct leat_queue *queue)
     leat_list_init(&queue->ring);
     leat_list_init(&queue->members);
 }
-/** The member had its turn, in vain: neither its place nor its address's place in line is lost. */
+/** first: the member had its turn, in vain: neither its place nor its address's place in line is lost. */
 static inline void leat_line_join(struct leat_line *line, struct leat_queue *queue,
                                   struct leat_list *member, bool first)
 {

@@ -333,7 +333,8 @@ static void call(struct leat_peer *peer, unsigned line)
     if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
 }
 
-/* An address that has its half is passed over. A connection that waits for more than is left never is: then false. */
+/* An address that has its half is passed over. A connection that waits for more than the core has left is not: the
+ * line stops there, and false is returned. */
 static bool line_call(struct leat_core *core, unsigned at)
 {
     struct leat_line *line = &core->output.lines[at];

@@ -21,7 +21,7 @@ struct leat_peer;
 enum {
     LEAT_OUTPUT_BYTES_MIN = 4 * 1024 * 1024, /* of a core; a 32nd of the budget in all */
     LEAT_OUTPUT_BYTES_MAX = 64 * 1024 * 1024,
-    LEAT_OUTPUT_SHARES = 8,             /* no connection has more than one share */
+    LEAT_OUTPUT_SHARES = 8,             /* of the account: no connection has more than one */
     LEAT_OUTPUT_SMALL_BYTES = 1024,     /* such answers, and refusals, need no room */
     LEAT_OUTPUT_LAST_BYTES = 16 * 1024, /* such answers may have the last part of the account */
     LEAT_OUTPUT_CALL_BYTES = 4096,      /* such calls need none: their number has a limit */
@@ -61,13 +61,12 @@ struct leat_output {
     uint64_t bytes_max;
     uint64_t held; /* by calls and large answers; copies of small ones are the port's */
     uint64_t kept; /* for connections whose turn came, until they ask again */
-    uint64_t
-        /* Bytes of the last part that are held by connections that have not taken its answers, or not asked again */
-        last;
+    /* Bytes of the last part that are held by connections that have not taken its answers, or not asked again */
+    uint64_t last;
     struct leat_line lines[LEAT_OUTPUT_LINES];
     struct leat_list keepers; /* struct leat_output_peer.keep, the oldest first */
     struct leat_list lasts;   /* struct leat_output_peer.lasts */
-    bool full;                /* a connection found no room at the last tick, or before it */
+    bool full;                /* at the last tick there was no room, or `refused` was set */
     bool refused;             /* a connection found no room since the last tick */
     /* When an address last let an answer lie while other connections found no room, in seconds; 0: never. Connections
      * of the address may have been closed since, and new connections be there. */
@@ -88,7 +87,7 @@ struct leat_output_peer {
     uint64_t owes_since_us;
     /* The network's count of taken bytes when all bytes that were owed then are taken */
     uint64_t due_bytes;
-    uint64_t due_us; /* until when they have to be taken */
+    uint64_t due_us; /* the time in which they have to be taken */
     uint64_t held;
 };
 

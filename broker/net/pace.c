@@ -118,7 +118,8 @@ static void pace_deliver(void *actor, struct leat_mail *mail)
     (void)mail;
     pace->mailed = false;
     for (uint32_t i = 0; i < pace->width && (peer = next_peer(pace)) != NULL; i++) {
-        if (i > 0 && pace->left_us <= 0) break; /* later requests wait for the next turn */
+        /* Steps of requests run in this loop, and have used the turn up */
+        if (i > 0 && pace->left_us <= 0) break;
         line_leave(peer);
         if (peer->pace.answer_waits) {
             peer->pace.answer_waits = false;

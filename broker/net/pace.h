@@ -16,7 +16,7 @@ struct leat_peer;
 enum {
     LEAT_PACE_COST_US_MIN = 4, /* of a request or answer, however small */
     LEAT_PACE_CALLED_MAX = 16, /* connections that wait, called in one turn */
-    /* On the clocks of turns.h: a round of such requests is a turn here */
+    /* Cost of a microsecond on the clocks of turns.h: a round there is a turn here */
     LEAT_PACE_COST_OF_US = 1024
 };
 
@@ -36,7 +36,7 @@ struct leat_pace_peer {
     struct leat_turn turn;
     uint64_t begun_in,
         answered_in; /* turns: in which its last request began, its last answer was written */
-    bool frame_due, answer_due; /* the next request of this connection goes first */
+    bool frame_due, answer_due; /* the connection was called: its next request, answer goes first */
     bool answer_waits;
     struct leat_list steps; /* struct leat_pace_step */
 };

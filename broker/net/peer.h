@@ -38,9 +38,8 @@ struct leat_borrower {
     struct leat_list waits;       /* for a buffer: struct leat_buffer_wait */
     struct leat_list line, rests; /* of its core */
     uint64_t rest_bytes;
-    uint32_t
-        /* A slow peer gets no larger answer, except one batch; 0: the peer was not slow */
-        answer_bytes_max;
+    /* A slow peer gets no larger answer, except one batch; 0: the peer was not slow */
+    uint32_t answer_bytes_max;
 };
 static inline void leat_borrower_init(struct leat_borrower *borrower)
 {

@@ -51,9 +51,8 @@ struct leat_stock {
     uint32_t element_bytes, fresh, count, left;
     uint32_t index; /* of its core's */
     struct leat_core *core;
-    struct leat_line lines
-        /* Struct leat_stock_peer: connections with this request only; connections that pipeline */
-        [2];
+    /* struct leat_stock_peer: 0: of connections with this request only; 1: of connections that pipeline */
+    struct leat_line lines[2];
     struct leat_list wanted; /* in its core's list, while a connection waits in its lines */
 };
 /* Of a connection, which waits for structs, or may have some of its own beyond the stocks. */
@@ -96,9 +95,8 @@ bool leat_stocks_are_wanted(const struct leat_core *core);
 /* How many structs the connections without a request under way want, of the same stocks. */
 struct leat_wanted {
     uint32_t of_all; /* wanted from any holder */
-    uint32_t
-        /* Wanted from holders of the same address, which has its half; the address keeps the number */
-        of_own;
+    /* Wanted from holders of the same address, which has its half; each address has its own number */
+    uint32_t of_own;
     uint32_t at;
 };
 void leat_stocks_wanted(struct leat_core *core, struct leat_wanted *out_wanted);

@@ -4,8 +4,8 @@
  *
  * Deficit round robin, charged afterwards (Shreedhar and Varghese, Efficient Fair Queuing Using Deficit Round-Robin,
  * ToN 4(3), 1996): a member that has used much is passed over until all other waiting members have had as much. A
- * member that has not waited for long has a credit of one costly piece of work, and no more: so a member that asks
- * for little does not wait for members that ask for much, however many these are. Private to broker/. Thread:
+ * member that has asked for nothing for long has a credit of one costly piece of work, and no more: so a member that
+ * asks for little does not wait for members that ask for much, however many these are. Private to broker/. Thread:
  * owner's. */
 #ifndef LEAT_BROKER_NET_TURNS_H
 #define LEAT_BROKER_NET_TURNS_H
@@ -16,7 +16,7 @@
 #include "base/list.h"
 
 enum {
-    LEAT_TURNS_ROUND_COST = 1024 * 1024, /* used by all waiting members in one round */
+    LEAT_TURNS_ROUND_COST = 1024 * 1024, /* each waiting member may use so much in one round */
     LEAT_TURNS_ROUNDS = 64,              /* credit and debt are less than these together */
     LEAT_TURNS_CREDIT = 16 * 1024 * 1024,
 };

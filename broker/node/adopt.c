@@ -178,7 +178,7 @@ static leat_err log_make(struct leat_node *node, struct leat_core *core, struct 
     return LEAT_OK;
 }
 
-/* Nothing of the log is here, and no node was ever told of a segment of it: the log may as well be made later. */
+/* Nothing of the log is here, and the coordinators know of no segment of it: the log may as well be made later. */
 static bool is_fresh(const struct leat_stream *stream, const struct leat_log_decision *decision,
                      const struct here *here)
 {

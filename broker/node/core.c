@@ -178,7 +178,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
 
     if (rc == LEAT_OK) rc = stocks_init(core);
     if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
-    /* A log arms at most four timers, a fetch one; connections have timers of their own, and so has each home. */
+    /* A log arms at most four timers, a fetch one, also a fetch in a connection's own struct; a home has one. */
     if (rc == LEAT_OK)
         rc = leat_timers_init(&core->timers, env->clock,
                               4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX +

@@ -38,7 +38,7 @@ static const struct leat_found *duplicate_of(const struct leat_node *node,
     return NULL;
 }
 
-/* A whole replica of the segment came from another node: the end of the row here does not say where the log ends. */
+/* A whole copy of the segment came from another node, for the log: `found` does not say where the log ends. */
 static bool is_replaced(const struct leat_node *node, const struct leat_found *found)
 {
     const struct leat_found *duplicate = duplicate_of(node, found);

@@ -114,7 +114,7 @@ static void node_complain_store(void *arg, const char *line)
     leat_complaint_keep(arg, line);
 }
 
-/* ---- memory of an earlier process of this node, which other nodes may still write into ---- */
+/* ---- memory that an earlier process of this node left, with replicas that other nodes wrote into it ---- */
 
 struct leat_inherited {
     struct leat_mail mail;

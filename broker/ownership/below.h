@@ -13,7 +13,7 @@
 enum { LEAT_BELOW_CANDIDATES_MAX = 4, LEAT_BELOW_BYTES_MAX = 48 };
 
 /* Whole closed replicas of one segment, by prefix id. All replicas are equal, with two exceptions: replicas that
- * failed recovery attempts made, and replicas of owners whose end was decided to lie before this segment's end. */
+ * failed recovery attempts made, and replicas of owners whose log was decided to end before this segment. */
 struct leat_below_found {
     uint64_t segment;
     uint32_t epoch; /* of the owner that wrote it */

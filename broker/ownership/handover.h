@@ -80,7 +80,7 @@ void leat_mends_fini(struct leat_core *core);
  */
 leat_err leat_mend_ask(const struct leat_partition *partition,
                        const struct leat_segment *seg) LEAT_NODISCARD;
-/** Pull from all other nodes that are up. Thread: core 0, as for the next function. */
+/** Make all other nodes that are up the sources of `pull`. Thread: core 0, as for the next function. */
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
 /** Another node owns the streamlet now, or this node under another epoch: the log goes. Thread: its core. */
 void leat_partition_give_up(struct leat_partition *partition);

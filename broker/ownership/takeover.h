@@ -59,7 +59,7 @@ struct leat_takeover {
         struct leat_below below;
     };
     struct leat_disk_read read; /* of the start entry */
-    uint32_t start_of;          /* all bytes of the segment that is read */
+    uint32_t start_of;          /* length of the segment that is read, in bytes */
 };
 
 static inline struct leat_core *takeover_core(const struct leat_takeover *takeover)
@@ -94,7 +94,7 @@ static inline bool takeover_has_ended(const struct leat_takeover *takeover)
 {
     return !takeover_wants_tail(takeover) && takeover->state != TAKEOVER_OLDER;
 }
-/** The takeover has ended, and found all segments. */
+/** The takeover has ended, and no segment is missing. */
 static inline bool takeover_is_complete(const struct leat_takeover *takeover)
 {
     return takeover->state == TAKEOVER_COMPLETE || takeover->state == TAKEOVER_NONE_LEFT;

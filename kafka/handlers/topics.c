@@ -233,8 +233,8 @@ static uint8_t *names_look(struct leat_kafka_request *request)
     return named;
 }
 
-/* Clients know the error for a quota from some version of each request on; before, a topic that was not made in time.
- */
+/* Clients know the error for a quota from some version of each request on; before, the error for work that was not
+ * done in time. */
 static enum leat_kafka_error throttled(const struct leat_kafka_request *request, int16_t since)
 {
     return request->version >= since ? LEAT_KAFKA_THROTTLING_QUOTA_EXCEEDED
