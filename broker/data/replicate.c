@@ -59,7 +59,7 @@ static struct leat_rep_node rep_node(const struct leat_member *member)
     return node;
 }
 
-/* As for this node's own segments (cut_orphan() in bringup.c): only ids that were given out count. SUBTLE: a stream
+/* As for this node's own segments (cut_orphan() in found.c): only ids that were given out count. SUBTLE: a stream
  * that is being deleted counts, too. Else (1) the deletion comes as this node starts, and reaches core 0, which has
  * no replicas yet; (2) core 0 takes the replicas; (3) the stream goes from core 0, and no later step drops
  * them. */

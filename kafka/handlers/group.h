@@ -51,8 +51,8 @@ struct leat_kafka_group_asks {
 struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request *request,
                                                        enum leat_groups_kind kind);
 /** Ask the home. A group with an impossible name is BAD_NAME. Where no group has ever been, requests that may create
- * a group make its home, and other requests are answered NOT_FOUND (LIST, FETCH: nothing). A home of another node is
- * WRONG_GROUP_HOME. */
+ * a group make its home, LIST and FETCH find nothing, and other requests are refused: of members with UNKNOWN_MEMBER,
+ * the rest with NOT_FOUND. A home of another node is WRONG_GROUP_HOME. */
 void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_kafka_string group);
 /** NULL: no memory. The handler fills in the groups and homes of the asks. */
 struct leat_kafka_group_asks *leat_kafka_group_asks_make(struct leat_kafka_request *request,
