@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coordinator as an actor: life, raft's hooks, the tables and who is told of them. */
+/* The coordinator as an actor: open and close, raft's hooks, and the calls that report changes of the tables. */
 #include "coordinator/coordinator.h"
 
 #include <inttypes.h>
@@ -70,8 +70,7 @@ static void hook_state(void *owner)
                            co_leads(coordinator) ? "from here on" : "no longer",
                            (unsigned long long)raft_current_term(&coordinator->drive.raft));
     if (coordinator->clustered && co_leads(coordinator)) co_detect_leads(coordinator);
-    /* Proposed, and nobody can say yet whether it will be committed: it is proposed again, and
-     * takes effect once. */
+    /* Proposed entries may still be committed or not: they are proposed again, and take effect once. */
     co_requests_again(coordinator);
     if (!co_leads(coordinator))
         co_change_end(coordinator, LEAT_E_NOT_LEADER,
@@ -263,8 +262,8 @@ static leat_err drive_open(struct leat_coordinator *coordinator, bool *out_new,
                                 &drive_options, out_new, error);
 }
 
-/* Does anybody of those who vote, by this data directory's own log, stand in the list that the
- * operator gave? If nobody does, log and list are of two clusters. */
+/* Is any voter of this data directory's own log in the list that the operator gave? If none is, log and list belong
+ * to two clusters. */
 static leat_err check_voters(const struct leat_coordinator *coordinator, struct leat_error *error)
 {
     const struct leat_coordinator_options *options = &coordinator->options;
@@ -291,7 +290,7 @@ static leat_err check_voters(const struct leat_coordinator *coordinator, struct 
         first.address, known->n > 1 ? ", ..." : "");
 }
 
-/* The others take it for the voter by its name, and under another one it would not be heard. */
+/* The other nodes know a voter by its name: under another name they would ignore this voter. */
 static leat_err check_name(const struct leat_coordinator *coordinator, struct leat_error *error)
 {
     const struct raft_server *own = co_server_of_id(coordinator, coordinator->voter_id);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the simulator's fault injectors and checkers know of a coordinator: whether it leads, what its tables say, what
- * it has asked for, and what an attempt of recovery that it runs is about. Tests alone call this; no program of the
- * product links it. Nothing here changes a coordinator but what says so.
+/* What the simulator's fault injectors and checkers see of a coordinator: leadership, tables, pending requests, and
+ * the recovery attempt. Only tests call these functions; no program of the product links them. A function that
+ * changes the coordinator says so.
  *
- * Thread: the coordinator's, or any while its actor does not run. Of a node that has died all is as it was. */
+ * Thread: the coordinator's, or any while its actor does not run. After a node's death all values stay as they were. */
 #ifndef LEAT_COORDINATOR_PROBE_H
 #define LEAT_COORDINATOR_PROBE_H
 
@@ -12,23 +12,23 @@
 
 struct leat_coordinator_seen {
     bool leads;
-    bool recovers; /* it leads, and others can be asked for what they hold: no server alone */
+    bool recovers; /* it leads in a cluster, not as a server alone */
     bool ready;
     uint64_t incarnation; /* its own; 0: not known yet */
     uint64_t applied;     /* entries */
     uint64_t ping;        /* number of the last round of pings */
     leat_err failed;      /* it goes on no more: */
     const char *failed_why;
-    /* Of the attempt of recovery that it runs, or of the last one. */
+    /* Of the running recovery attempt, or of the last attempt. */
     uint64_t attempt;
     enum leat_recovery_phase phase;
-    bool commits; /* what it decided is asked for, and not applied yet */
+    bool commits; /* its decisions are proposed, and not applied yet */
 };
 struct leat_coordinator_seen leat_coordinator_see(const struct leat_coordinator *coordinator);
 
 /** The tables, as this node has applied them: to be looked at by what machine.h finds. */
 struct leat_machine *leat_coordinator_tables(const struct leat_coordinator *coordinator);
-/** The request behind this one (NULL: the first) of those that this node has sent and not applied; NULL: no more. */
+/** The pending request after `before` (NULL: the first): sent by this node and not applied yet. NULL: no more. */
 const struct leat_coordinate *leat_coordinator_pending(const struct leat_coordinator *coordinator,
                                                        const struct leat_coordinate *before);
 /** The last of this node's pings that this voter has answered, in this incarnation, by any connection; 0: none. */
@@ -40,15 +40,14 @@ void leat_coordinator_full_set(struct leat_coordinator *coordinator, bool full);
 
 /* ---- an attempt of recovery; nodes: by their index in the tables ---- */
 
-/* A log that it is about. */
+/* A log of the attempt. */
 struct leat_attempt_log {
     struct leat_log_ref ref;
     struct leat_log_record seen; /* in the tables, when the attempt began */
     enum leat_recover_decision decision;
-    bool undecided; /* it waits, as nobody who answered has where it ends */
+    bool undecided; /* it waits, as no node that answered has its end */
     struct leat_tail_record tail;
-    struct leat_extent
-        before; /* of the segment before the tail, where that is wanted; bytes 0: it is not */
+    struct leat_extent before; /* of the segment before the tail, if needed; bytes 0: not needed */
     /* Of its streamlet. */
     bool takes;     /* it gets an owner; else its owner lives */
     uint64_t owner; /* this incarnation */
@@ -76,7 +75,7 @@ struct leat_attempt_task {
 bool leat_attempt_task(const struct leat_coordinator *coordinator, uint32_t task,
                        struct leat_attempt_task *out_task);
 
-/** Has this node told all that it holds? */
+/** Has this node reported all its replicas? */
 bool leat_attempt_answered(const struct leat_coordinator *coordinator, uint32_t node);
 /** Have all that are to come back? */
 bool leat_attempt_all_heard(const struct leat_coordinator *coordinator);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other coordinators ask of this one: who may, and which part answers. */
+/* Messages of other coordinators: the check of their rights, and the part that answers. */
 #include <string.h>
 
 #include "coordinator/membership/detect.h"
@@ -63,7 +63,7 @@ static void serve(void *owner, struct leat_link *link, const struct leat_frame *
     struct co_peer *peer = leat_link_user(link);
     const char *why = "";
     if (!co_peer_may(coordinator, peer, frame->kind, &why)) {
-        /* A leader's report may come before the word that it leads: nothing is lost with it. */
+        /* A leader's report may come before the message that it leads: dropping the report does no harm. */
         if (frame->kind != CO_KIND_RECOVERY) co_complain(coordinator, peer, why);
         leat_link_answer_error(coordinator->links, ticket, LEAT_E_DENIED, why);
         return;

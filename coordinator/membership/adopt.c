@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "coordinator/metadata/assign.h"
 
-/* A node that knows more than its coordinator has the wrong one, or one that forgot. */
+/* A node with marks of streams that this coordinator does not know: the coordinator is another cluster's, or has lost
+ * entries. */
 static leat_err marks_check(struct leat_machine *machine, const struct leat_coordinate *request,
                             struct leat_error *error)
 {
@@ -52,15 +53,17 @@ static uint64_t newest_incarnation(const struct leat_machine *machine)
     return newest;
 }
 
-/* SUBTLE: with copies on other nodes only a tail that is committed and whole here is adopted at once.
- * (1) The owner dies with bytes in its segment that nobody was promised, and starts anew. (2) It
- * adopts its own mark, which ends behind them, and that becomes the log's tail. (3) It dies again,
- * with its memory or its disk: nobody has that tail, and the log waits, although every other copy
- * holds all that was acknowledged. So where marks decide, the whole streamlet is left to recovery,
- * which sees to it that enough nodes hold what it decides; and so is one whose tail is missing
- * here, which others may have. That goes for what an operator left of a log, too: (1) loss is accepted; what is
- * left is here and on B. (2) This node's disk is replaced. (3) It adopts the log as one without segments, and
- * as its owner calls what B has one too many. */
+/* SUBTLE: where other nodes have replicas, a start adopts a tail at once only if the tail is committed and complete
+ * here.
+ *  1. The owner dies. Its segment ends with bytes that were never acked. The owner starts anew.
+ *  2. The owner adopts its own mark, which ends after these bytes: this becomes the tail record of the log.
+ *  3. The owner dies again, and its memory or its disk is lost. No node has this tail, so the log waits, although
+ *     every other replica has all acked records.
+ * So where marks decide, the whole streamlet is left to recovery: recovery commits a tail only after enough nodes
+ * hold the tail. A streamlet with a tail that is missing here is left to recovery too: another node may have the
+ * tail. The same goes for the rest of a log after an accepted loss: (1) Loss is accepted; the rest is here and on B.
+ * (2) This node's disk is replaced. (3) The node adopts the log as a log without segments, and as the owner calls B's
+ * replica superfluous. */
 static void streamlet_leave(const struct leat_machine_log *rows,
                             struct leat_log_decision *decisions, uint32_t logs)
 {
@@ -120,8 +123,8 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
 
 /* ---- entries ---- */
 
-/* Only what changes needs a row: a log that waits, or whose tail record stands, keeps what it has.
- * So a restart of 100,000 idle logs is one small entry. */
+/* Only a change needs a row: a log that waits keeps its state, and so does a log with a tail record. So a restart of
+ * 100,000 idle logs is one small entry. */
 static bool row_wanted(struct leat_machine *machine, const struct leat_log_decision *decision)
 {
     if (decision->left) return decision->log.log == 0;
@@ -132,7 +135,7 @@ static bool row_wanted(struct leat_machine *machine, const struct leat_log_decis
     return stream->logs[i].record.opened;
 }
 
-/* Of the streamlet whose decisions begin here, all of whose logs have one. */
+/* The rows of one streamlet: `decisions` points to the first of its decisions, and every log has a decision. */
 static uint32_t rows_wanted(struct leat_machine *machine, const struct leat_log_decision *decisions,
                             uint32_t *out_logs)
 {
@@ -187,7 +190,7 @@ static uint32_t streamlets_write(struct leat_machine *machine,
     return count;
 }
 
-/* Entries are filled but for less than what one streamlet takes. */
+/* The most entries: each entry is filled, except for less than the space of a streamlet. */
 static size_t chunks_most(struct leat_machine *machine, const struct leat_coordinate *request)
 {
     const size_t streamlet = LEAT_ASSIGN_HEAD_BYTES_MAX + LEAT_LOGS_MAX * LEAT_ASSIGN_LOG_BYTES_MAX;

@@ -10,11 +10,11 @@
 #include "coordinator/metadata/machine.h"
 
 /**
- * Fill request->decisions: one per log that this incarnation may adopt, ascending.
- * request->incarnation 0 means the newest one. Errors: LEAT_E_WRONG_CLUSTER when the marks name a
- * stream or an epoch that this coordinator has never given out (it has forgotten, or is another
- * cluster's: nothing may be dropped on its word), LEAT_E_INVALID, LEAT_E_NO_MEMORY.
- * leaves: streamlets of several copies are left to recovery, but those whose tails are committed and here.
+ * Fill request->decisions: one per log that this incarnation may adopt, ascending. request->incarnation 0 means the
+ * newest one. Errors: LEAT_E_WRONG_CLUSTER when the marks name a stream or an epoch that this coordinator has never
+ * given out (the coordinator has lost entries, or is another cluster's: its tables must not cause any drop),
+ * LEAT_E_INVALID, LEAT_E_NO_MEMORY. leaves: streamlets of several copies are left to recovery, except streamlets
+ * whose tails are committed and here.
  */
 leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate *request,
                            bool leaves, struct leat_error *error) LEAT_NODISCARD;

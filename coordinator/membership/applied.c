@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is committed takes effect here: entries, snapshots, and who is told. */
+/* Committed entries and snapshots take effect here, and are reported. */
 #include "coordinator/membership/applied.h"
 #include "base/assert.h"
 #include "base/mem.h"

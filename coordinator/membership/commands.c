@@ -311,8 +311,8 @@ leat_err co_drain_refuse(struct leat_coordinate *request)
         request->target);
 }
 
-/* What is refused by the tables as they are where it is proposed, since no entry may say it. Of two drains that
- * are proposed at one time, of the last two nodes, the later one is taken back: drain_take_back(). */
+/* A drain of the last node that takes logs is refused before it is proposed, by the tables of this node. Two drains
+ * of the last two nodes may be proposed at the same time: the later drain is taken back, drain_take_back(). */
 static leat_err drain_check(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
     if (request->kind != LEAT_COORDINATE_NODE_DRAIN || !request->draining || request->takes_back ||

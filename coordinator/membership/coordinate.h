@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of the coordinator's face: requests to it, its options, recovery's questions to nodes, its status.
+/* The types of the coordinator's interface: its requests, options and status, and the questions of recovery to nodes.
  * Other modules include coordinator/coordinator.h, which includes this header. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_COORDINATE_H
 #define LEAT_COORDINATOR_MEMBERSHIP_COORDINATE_H
@@ -31,13 +31,12 @@ struct leat_collect {
     size_t crashed_count;
     const struct leat_collect_log *logs; /* ascending in each streamlet */
     size_t log_count;
-    /* The answer: every MARK of these logs, and of the CLOSED ones those that a row or a record asks for:
-     * the segment before a mark that is only_start; that of a record that is a tail; of an opened log the
-     * highest that may be left (leat_tail_may_be_left()). The highest one that is LOST, for people. Any
-     * order. Given: leat_mem_free(). */
+    /* The answer: every MARK of these logs, and three kinds of CLOSED: the segment before a mark that is only_start;
+     * the segment of a tail record; of an opened log the highest segment that may be left (leat_tail_may_be_left()).
+     * Also the highest LOST segment, for operators. Any order. Given: leat_mem_free(). */
     struct leat_replica_row *rows;
     size_t row_count;
-    leat_err rc; /* not LEAT_OK: this node is counted as one that did not answer */
+    leat_err rc; /* not LEAT_OK: counted as if this node had not answered */
 };
 /** Thread: any actor's. */
 void leat_collected(const struct leat_post *post, struct leat_collect *collect);
@@ -48,10 +47,9 @@ struct leat_pull_source {
     char node_address[LEAT_ADDRESS_BYTES_MAX + 1];
     uint64_t incarnation;
 };
-/* Asked of a node: make sure that you hold exactly these bytes of this segment, durably when the
- * stream's level is disk. The copy is closed and no mark: it counts by its extent. When this node
- * itself is among the sources it has the bytes, and only their durability is asked for. Idempotent.
- * Nothing is cut by it: a replica here that is longer stays as it is. */
+/* A request to a node: hold exactly these bytes of this segment, durably if the stream's level is disk. The copy is
+ * closed and no mark: it counts by its extent. If this node itself is among the sources, the node has the bytes, and
+ * only durability is asked for. Idempotent. No replica is cut: a longer replica here stays as it is. */
 struct leat_pull {
     struct leat_mail mail;
     uint64_t attempt;
@@ -70,20 +68,21 @@ struct leat_pull {
 /** Thread: any actor's. */
 void leat_pulled(const struct leat_post *post, struct leat_pull *pull);
 
-/* One log of a streamlet as this node's tables have it. */
+/* A log of a streamlet, by this node's tables. */
 struct leat_log_end {
     struct leat_log_ref log;
     struct leat_epoch epoch; /* its owner's */
     struct leat_log_record record;
-    /* Neither the owner's own segments nor a tail say where it ends: it is served by nobody until
-     * recovery has decided. */
+    /* The end of the log is unknown, from the owner's own segments and from tail records: no node serves the log
+     * until recovery has decided. */
     bool waits;
 };
 
 enum leat_standing {
     LEAT_STANDING_CONFIRMED = 1, /* the leader has said that this incarnation is up */
-    /* Nobody is heard, this process was stopped for a while, or a voter that does not lead says that this
-     * incarnation has crashed: others may have taken over. Serve nothing that others may serve until confirmed. */
+    /* No node is heard, this process was stopped for a while, or a voter that does not lead says that this
+     * incarnation has crashed: other nodes may have taken over. Until confirmed, serve nothing that other nodes may
+     * serve. */
     LEAT_STANDING_ALONE = 2,
     LEAT_STANDING_CRASHED = 3, /* for good: this incarnation never serves again */
 };
@@ -92,8 +91,8 @@ enum leat_coordinate_kind {
     LEAT_COORDINATE_STREAM_CREATE, /* name, settings (zeros: defaults). out: desc (a reference is
                                       given) */
     LEAT_COORDINATE_STREAM_DELETE, /* name. out: stream_id */
-    /* name, change, settings: those of them that `change` names. More streamlets get owners of their
-     * own; their number never shrinks. out: desc, as above */
+    /* name, change, settings: `change` names the settings to take. Additional streamlets get owners of their own; the
+     * number of streamlets never shrinks. out: desc, as above */
     LEAT_COORDINATE_STREAM_CHANGE,
     LEAT_COORDINATE_PRODUCER_IDS, /* out: first_id, id_count */
     /* logs[log_count], epochs of all = epoch, version (0: 1). Committed as one entry */
@@ -109,20 +108,20 @@ enum leat_coordinate_kind {
      * next_offset, beyond every offset that any record of the log ever had */
     LEAT_COORDINATE_ACCEPT_LOSS,
     LEAT_COORDINATE_BARRIER, /* done when everything before is applied */
-    /* logs[log_count], incarnation, epoch, version: their stamps' version becomes that, in one
-     * entry. LEAT_E_STALE_EPOCH: not this incarnation's, or no longer. A version that is not higher
-     * than a log's is refused, LEAT_E_INVALID; the same one is not */
+    /* logs[log_count], incarnation, epoch, version: the stamps of these logs get `version`, in one entry.
+     * LEAT_E_STALE_EPOCH: this incarnation does not own the logs. LEAT_E_INVALID: a log is not opened, or has a
+     * higher version */
     LEAT_COORDINATE_VERSION,
     /* Hand streamlets over, after their logs were drained: logs[log_count] is every log of theirs,
      * ascending, tails[log_count] where each ends; incarnation, target. out: epoch, fresh, which is
      * the target's when rc is LEAT_OK. Refused with epoch != 0: they stay the requester's, under
      * that epoch. Refused with epoch 0: nothing has changed, because they were not its own. */
     LEAT_COORDINATE_MOVE,
-    /* target, draining: gets nothing new (or does again). LEAT_E_INVALID: the last that is not drained, by
-     * what is applied here, or by the time that it was applied: then it has been taken back */
+    /* target, draining: gets nothing new (or does again). LEAT_E_INVALID: the last node that is not drained: by the
+     * entries applied here, or when the drain was applied and was then taken back */
     LEAT_COORDINATE_NODE_DRAIN,
-    /* target: name of a node that shall vote, too (ADD), or whose voter has lost its data (REPLACE).
-     * Answered when the configuration is committed. */
+    /* target: name of a node: it becomes a voter (ADD), or its voter has lost its data (REPLACE). Answered when the
+     * configuration is committed. */
     LEAT_COORDINATE_ADD_VOTER,
     LEAT_COORDINATE_NODE_REPLACE,
     /* stream_id, streamlet. out: ends[end_count], one per log (given, leat_mem_free()), epoch and
@@ -162,8 +161,8 @@ struct leat_coordinate {
     struct leat_log_end *ends; /* out of TAILS */
     size_t end_count;
     bool draining;
-    /* Nothing of the log is here, and other nodes may have where it ends: LEAT_E_AGAIN names who has
-     * not been heard. */
+    /* Nothing of the log is here, and other nodes may have its end: LEAT_E_AGAIN names the nodes that have not been
+     * heard. */
     bool stands_in;
     uint8_t cluster_id[16];
     const struct leat_log_marks *marks;
@@ -178,7 +177,7 @@ struct leat_coordinate {
         struct leat_coordinate *request); /* on actor `from`, once committed and applied */
     void *owner;
     /* the coordinator's: */
-    bool takes_back; /* NODE_DRAIN: what it did is being undone, and it is refused then */
+    bool takes_back; /* NODE_DRAIN: the drain is being undone, and is refused then */
     struct leat_list link;
     uint64_t sequence; /* of its entry; of the last one, when there are several */
     uint64_t since_us, sent_us;
@@ -199,25 +198,25 @@ struct leat_coordinator_options {
      * keep it. */
     void (*on_stream)(void *owner, struct leat_stream_desc *desc);
     void (*on_stream_deleted)(void *owner, uint32_t stream_id);
-    /** After all streams were told, at the start and when a snapshot came: ids up to this one were given out
-     * before, so one of them that was not told is of a stream that was deleted. NULL: not told. */
+    /** After on_stream for all streams, at the start and when a snapshot came. Ids up to `highest` were given out; an
+     * id among these without an on_stream belongs to a deleted stream. NULL: not called. */
     void (*on_streams_given)(void *owner, uint32_t highest);
     /** A node came, changed or went (state GONE). Borrowed until return. NULL: not told. */
     void (*on_node)(void *owner, const struct leat_node_info *node);
     /** Once: a leader is known, and everything committed before that is applied here. */
     void (*on_ready)(void *owner);
-    /** Recovery. Told on the coordinator's actor; each is answered once, by leat_collected() and
-     * leat_pulled(), from any actor, also when it failed. At close those that are unanswered are
-     * dropped: the broker has stopped by then. NULL: of a server alone. */
+    /** Recovery. Called on the coordinator's actor; each call is answered once, by leat_collected() or leat_pulled(),
+     * from any actor, also after a failure. Close drops unanswered calls: the broker has stopped by then. NULL: of a
+     * server alone. */
     void (*on_collect)(void *owner, struct leat_collect *collect);
     void (*on_pull)(void *owner, struct leat_pull *pull);
-    /** How this node stands with the others, whenever it changes. A clustered node begins as
-     * CONFIRMED. NULL: not told. */
+    /** The standing of this node in the cluster, at each change. A clustered node begins as CONFIRMED. NULL: not
+     * told. */
     void (*on_standing)(void *owner, enum leat_standing standing);
     void *owner;
-    /* ---- of a cluster; all zero: an embedded node, a lone voter that nobody can reach ---- */
+    /* ---- of a cluster; all zero: an embedded node, a single voter without an address ---- */
     const char *node_name;      /* shown to peers */
-    const char *node_address;   /* own, as the others reach it: "HOST:PORT". NULL: none */
+    const char *node_address;   /* own, for other nodes: "HOST:PORT". NULL: none */
     const char *listen_address; /* where to listen for nodes; NULL: node_address */
     /* Node addresses of the voters, the same list on every node. Without one: this node forms a
      * cluster of its own. This node is to vote when node_address is among them. */
@@ -236,9 +235,9 @@ struct leat_coordinator_options {
 enum {
     LEAT_COORDINATE_QUEUE_MAX = 65536,   /* more waiting requests are refused by LEAT_E_AGAIN */
     LEAT_COORDINATE_CLIENTS_MAX = 32768, /* of these, what clients asked for: base/shares.h */
-    /* A request without an answer for so long ends with LEAT_E_TIMEOUT: whether it takes effect is
-     * unknown. NODE_UP and ADOPT wait for ever: a node can't do without. Shorter than what clients wait for an
-     * answer (30 s): after that nobody is left to be told why there is none. */
+    /* A request without an answer for so long ends with LEAT_E_TIMEOUT: whether it takes effect is unknown. NODE_UP
+     * and ADOPT wait for ever: a node can't do without. Shorter than the time that clients wait for an answer (30 s):
+     * later the reason would reach no client. */
     LEAT_COORDINATE_WAIT_US_MAX = 25 * 1000 * 1000,
 };
 
@@ -257,9 +256,10 @@ enum leat_voter_role {
 struct leat_voter_status {
     uint64_t id;
     char address[LEAT_ADDRESS_BYTES_MAX + 1];
-    bool votes;          /* else joining: it catches up */
-    bool reachable;      /* from here */
-    uint64_t last_index; /* that it is known to hold; the leader knows, others say 0 */
+    bool votes;     /* else joining: it catches up */
+    bool reachable; /* from here */
+    /* the last entry known to be there; known to the leader, 0 on other nodes */
+    uint64_t last_index;
 };
 enum leat_recovery_phase {
     LEAT_RECOVERY_NONE,
@@ -275,7 +275,7 @@ struct leat_recovery_status {
     uint64_t age_us;                            /* since it began */
     uint64_t collect_us, prepare_us, commit_us; /* of the steps that have ended */
     uint64_t crash_to_commit_us;                /* 0: not ended, or nothing had crashed */
-    uint32_t recovered;                         /* streamlets, of one that has ended */
+    uint32_t recovered;                         /* streamlets, of an ended attempt */
 };
 struct leat_recovery_waiting {
     struct leat_log_ref log;
@@ -283,13 +283,13 @@ struct leat_recovery_waiting {
     char why[240];
 };
 enum { LEAT_RECOVERY_WAITING_MAX = 64 };
-/* The leader's, and told to the others as it changes. */
+/* The leader's, sent to the other nodes at each change. */
 struct leat_recovery_report {
-    bool known;                       /* false: no leader has said anything yet */
+    bool known;                       /* false: no leader has reported yet */
     uint64_t ended;                   /* attempts that gave a streamlet an owner, since it leads */
     struct leat_recovery_status now;  /* phase NONE: nothing is under way */
     struct leat_recovery_status last; /* attempt 0: none yet */
-    uint32_t waiting_count;           /* logs that nobody serves, by the last attempts */
+    uint32_t waiting_count;           /* logs that no node serves, by the last attempts */
     uint32_t waiting_rows;            /* how many of them are here */
     struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
 };

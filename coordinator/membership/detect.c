@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is alive: suspicion, proof; and the replacement of a leader that died. Pings: membership/standing.c.
+/* Failure detection: suspicion, proof; and the replacement of a leader that died. Pings: membership/standing.c.
  *
- * The leader asks every node each round, and every node that has not heard the leader asks it, and
- * after a while whomever it has a connection to. A connection that breaks is tried again at once: where
- * nobody listens any more nobody lives. Else it is silence that counts, on the own clock, and never that of
- * a round in which this process itself ran late. docs/recovery.md has the numbers. */
+ * The leader pings every node each round. A node that has not heard the leader pings the leader, and after a while
+ * all connected nodes. A broken connection is tried again at once: a refused address proves that the node is dead.
+ * Otherwise silence decides, by this node's own clock; a round in which this process itself ran late does not count
+ * as silence. docs/recovery.md has the numbers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,14 +82,14 @@ static bool crash_propose(struct leat_coordinator *coordinator, uint32_t i, cons
     return true;
 }
 
-/* Somebody else, or the same one anew. How long silences are on this machine is known already. */
+/* Another node, or a new incarnation. How long silences on this machine last is already known. */
 static void watch_begin(struct co_watch *watch, uint64_t incarnation, uint64_t now_us)
 {
     *watch = (struct co_watch){
         .incarnation = incarnation, .said_us = now_us, .heard_us = now_us, .gap_us = watch->gap_us};
 }
 
-/* Whoever reads that a node crashed wants to read that it is back. */
+/* The counterpart in the node log to the line about a node's crash. */
 static void return_tell(const struct leat_coordinator *coordinator,
                         const struct leat_node_info *node, const struct co_watch *before,
                         uint64_t now_us)
@@ -117,8 +117,9 @@ static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint6
         return;
     }
     const struct co_peer *peer = co_peer_of_incarnation(coordinator, node->incarnation);
-    /* SUBTLE: only what it answers says that it lives. Where what we send is lost and what it sends is not, it
-     * asks us all the time whether we are there, and would be heard until its connection is given up. */
+    /* SUBTLE: only answers of a node prove that the node is up. Where this node's messages are lost and the peer's
+     * arrive, the peer keeps pinging this node: if its pings counted, it would be up until its connection is given
+     * up. */
     uint64_t heard_us = peer ? peer->pong_us : 0;
     if (watch->gap_us) watch->gap_us -= (watch->gap_us + GAP_DECAY - 1) / GAP_DECAY;
     if (heard_us <= watch->heard_us) return;
@@ -129,13 +130,13 @@ static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint6
     watch->dead = watch->lost = false;
 }
 
-/* This process stood still for so long: whoever is watched was not silent to it meanwhile. Nor was it heard.
+/* This process stood still for `late_us`: no node was silent during this time, and no node was heard.
  *
  * SUBTLE: silence goes on where it was; it does not begin anew.
  *  1. On a busy machine the leader runs late for some 100 ms, a few times a second. A node is stopped.
- *  2. Were the leader's own lateness taken for a word of that node, its silence would never be longer than from
- *     one lateness to the next. And these are as long as those before, so they are what patience is made of.
- *  3. Nobody declares it crashed: its streamlets stood still for 25 s in two of 30 such trials. */
+ *  2. If the leader's own lateness counted as an answer of that node, the node's silence would last only from one
+ *     lateness to the next. The leader's patience comes from earlier gaps, and these were as long.
+ *  3. So the node is never declared crashed: its streamlets stood still for 25 s in two of 30 such trials. */
 static void watch_stand_still(struct co_watch *watch, uint64_t late_us, uint64_t now_us)
 {
     if (watch->heard_us == 0) return;
@@ -153,7 +154,7 @@ static void stood_still(struct leat_coordinator *coordinator, uint64_t late_us, 
     it->heard_us = it->heard_us + late_us < now_us ? it->heard_us + late_us : now_us;
 }
 
-/* Whoever was silent for long before and came back is waited for longer: a busy machine. */
+/* The leader waits longer for a node that was silent for long before and came back: a busy machine. */
 static uint64_t patience_us(const struct leat_coordinator *coordinator,
                             const struct co_watch *watch)
 {
@@ -175,9 +176,10 @@ static const struct co_watch *watch_of_peer(const struct leat_coordinator *coord
 /* A majority of the voters, this one included, has answered; how lately: each within its own patience, or
  * (recently) within `suspect`.
  *
- * SUBTLE: by whichever connection. One that was just started anew has one to here at once; that from here to it
- * is tried again up to a second later, since its address refused for a while. Were only those counted, a leader
- * that hears it well would take itself for deaf when another voter dies, and declare nobody crashed meanwhile. */
+ * SUBTLE: an answer counts on any connection. A voter that was just started anew connects to this node at once; this
+ * node tries the voter's address again up to a second later, since the address refused for a while. If only
+ * connections that this node opened counted, a leader that hears this voter well would take itself for deaf when
+ * another voter dies, and would declare no node crashed meanwhile. */
 static bool majority_answers(struct leat_coordinator *coordinator, uint64_t now_us, bool recently)
 {
     const struct raft_configuration *voters = &coordinator->drive.raft.configuration;
@@ -195,12 +197,13 @@ static bool majority_answers(struct leat_coordinator *coordinator, uint64_t now_
     return heard > co_voters_count(coordinator) / 2;
 }
 
-/* SUBTLE: of the silence of one that was declared crashed only what there was of it by then counts, and half.
- *  1. A cable is cut for a minute and mended. What was declared crashed answers, and is told; it starts anew.
- *  2. Were that minute taken for how long that node may be silent, it would have 3 s for as long as they are
- *     remembered: should it die now, its streamlets stood still for that long.
- *  3. Were nothing taken, one that stands still for 200 ms now and then would be declared crashed each time.
- * So each time it has `confirm` more. */
+/* SUBTLE: the silence of a node that was declared crashed counts up to the declaration, and only half of it.
+ *  1. A cable is cut for a minute and repaired. The node that was declared crashed answers, hears this, and starts
+ *     anew.
+ *  2. If the whole minute counted as a silence that this node may have, its patience would be 3 s for a while: if the
+ *     node dies then, its streamlets stand still for 3 s.
+ *  3. If nothing counted, a node that stands still for 200 ms now and then would be declared crashed each time.
+ * So with each declaration the node's patience grows by `confirm`. */
 static void silence_declare(struct leat_coordinator *coordinator, uint32_t i, uint64_t silent_us)
 {
     struct co_watch *watch = &coordinator->watch[i];
@@ -208,8 +211,8 @@ static void silence_declare(struct leat_coordinator *coordinator, uint32_t i, ui
     if (silent_us / 2 > watch->gap_us) watch->gap_us = silent_us / 2;
 }
 
-/* SUBTLE: a leader that hears nobody any more must not declare anybody crashed for silence. What it sends may
- * arrive: its entry is in the others' logs then, and is committed by whoever leads next. */
+/* SUBTLE: a leader that hears no majority must not declare a node crashed for silence. Its messages may still arrive:
+ * then the entry is in the logs of other voters, and the next leader commits it. */
 static void nodes_watch(struct leat_coordinator *coordinator)
 {
     const uint64_t now_us = co_now(coordinator), judged_us = coordinator->detect.judged_us;
@@ -233,7 +236,7 @@ static void nodes_watch(struct leat_coordinator *coordinator)
 
 /* ---- the leader is lost ---- */
 
-/* What that voter says of the leader's loss, by whichever connection; NULL: nothing that counts now. */
+/* The voter's statement about the leader's loss, on any connection; NULL: none that counts now. */
 static const struct co_lost *lost_word(const struct leat_coordinator *coordinator, raft_id voter,
                                        uint64_t now_us)
 {
@@ -250,7 +253,7 @@ static const struct co_lost *lost_word(const struct leat_coordinator *coordinato
     return NULL;
 }
 
-/* The voter with the longest log of those who say so takes over, once they are a majority. */
+/* Once a majority of voters says that the leader is lost, the voter with the longest log among these takes over. */
 static void lead_maybe(struct leat_coordinator *coordinator, uint64_t now_us)
 {
     struct co_detect *it = &coordinator->detect;
@@ -410,7 +413,7 @@ void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_p
                    led ? peer->state.voter_id : 0);
 }
 
-/* Leads now: what was silent stays so, and whom it does not hear is tried at once. */
+/* This node leads now: silence goes on where it was, and unheard nodes are probed at once. */
 void co_detect_leads(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);
@@ -424,7 +427,7 @@ void co_detect_leads(struct leat_coordinator *coordinator)
         bool lost = watch->incarnation == node->incarnation && watch->lost;
         watch_begin(watch, node->incarnation, now_us);
         watch->gap_us =
-            coordinator->detect.leader_watch.gap_us; /* of the others nobody kept count */
+            coordinator->detect.leader_watch.gap_us; /* no gaps of other nodes were recorded here */
         watch->lost = lost;
         if (!co_peer_of_incarnation(coordinator, node->incarnation))
             co_probe_start(coordinator, node->node_address, node->incarnation, 0);
@@ -433,10 +436,10 @@ void co_detect_leads(struct leat_coordinator *coordinator)
 
 /* ---- rounds ---- */
 
-/* SUBTLE: without a leader nobody asks anybody, and a node that hears nobody serves nothing. (1) Two of
- * three voters die. (2) The nodes that are left hold all copies of some logs, and could go on with them
- * for as long as nothing changes. (3) They fall silent, because what they heard was the leader. So while
- * it is silent everybody asks those that it is connected to. So does who has to know how it stands. */
+/* SUBTLE: without a leader no node pings another, and a node that hears no node serves nothing. (1) Two of three
+ * voters die. (2) The remaining nodes hold all copies of some logs, and could serve these logs as long as nothing
+ * changes. (3) They fall silent, because they heard only the leader. So while the leader is silent, every node pings
+ * the nodes that it is connected to. A node that is isolated does the same. */
 static bool asks_all(const struct leat_coordinator *coordinator, uint64_t now_us)
 {
     const struct co_detect *it = &coordinator->detect;
@@ -450,8 +453,9 @@ static void round_expired(struct leat_timer *timer)
     struct co_detect *it = &coordinator->detect;
     uint64_t now_us = co_now(coordinator), round = round_us(coordinator);
     it->judged_us = now_us;
-    /* What others sent meanwhile lies unread: this process was late, not they. Who was silent until the round
-     * before this one and has not been heard since was silent: all that had come by then was read since. */
+    /* Messages that came meanwhile are unread: this process was late, not its peers. But a node that was silent until
+     * the round before, and has not been heard since, was silent: all messages that had come by then have been read
+     * since. */
     if (it->expected_us && now_us > it->expected_us + round) {
         stood_still(coordinator, now_us - it->expected_us, now_us);
         it->judged_us = now_us - round;
@@ -471,9 +475,9 @@ static void round_expired(struct leat_timer *timer)
         }
     }
     nodes_watch(coordinator);
-    /* SUBTLE: a leader that hears nobody, and whom all hear, keeps them from choosing another: they wait for
-     * a silence that does not come, until raft's own clock ends it. So it says so itself; not when a majority
-     * has just voted for it: while a cluster forms it may not know all of them by name yet. */
+    /* SUBTLE: a leader that hears no voter, but is heard by all, prevents an election: the voters wait for a silence
+     * that does not come, until raft's own clock ends this. So the leader itself says that it is deaf; but not just
+     * after its election: while a cluster forms, a new leader may not know the names of all voters yet. */
     it->deaf = co_leads(coordinator) && coordinator->ready &&
                now_us > coordinator->leads_since_us + co_suspect_us(coordinator) &&
                !majority_answers(coordinator, it->judged_us, false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is heard: pings, suspicion, crashes, and how this node stands. */
+/* Failure detection: pings, suspicion, crashes, and the standing of this node. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_DETECT_H
 #define LEAT_COORDINATOR_MEMBERSHIP_DETECT_H
 
@@ -20,7 +20,7 @@ void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 /* probe.c */
 void co_probes_init(struct leat_coordinator *coordinator);
 void co_probes_fini(struct leat_coordinator *coordinator);
-/** Whoever listens at the address is let alone; when nobody does: co_detect_refused(). */
+/** If a process listens at the address nothing happens; if none does: co_detect_refused(). */
 void co_probe_start(struct leat_coordinator *coordinator, const char *address, uint64_t incarnation,
                     uint64_t voter_id);
 void co_probes_expire(struct leat_coordinator *coordinator, uint64_t now_us);
@@ -32,13 +32,13 @@ void co_detect_fini(struct leat_coordinator *coordinator);
 uint64_t co_suspect_us(const struct leat_coordinator *coordinator);
 uint64_t co_confirm_us(const struct leat_coordinator *coordinator);
 bool co_peer_heard_of(const struct co_peer *peer);
-/** Nobody listens at the address of this incarnation, and of this voter when it was to lead (else 0). */
+/** No process listens at the address of this incarnation, or of this voter if it was the leader (else 0). */
 void co_detect_refused(struct leat_coordinator *coordinator, uint64_t incarnation,
                        uint64_t voter_id);
-/** The leader, if this is one, says that it hears no majority. */
+/** The peer says that it leads and hears no majority; ignored unless the peer is the leader. */
 void co_detect_deaf(struct leat_coordinator *coordinator, const struct co_peer *peer);
 void co_detect_leads(struct leat_coordinator *coordinator);
-/** A connection that was up has ended; what its peer had said is still there. */
+/** A connection that was up has ended; the peer's last state is still there. */
 void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_peer *peer);
 void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame);

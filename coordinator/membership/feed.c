@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learners: nodes that do not vote and have the same tables.
  *
- * A learner asks any voter (FEED), which sends what is committed: entries from an index on, or,
- * where its log begins later, a snapshot of the tables first. One message at a time, answered when
- * it is applied. A learner keeps nothing on disk: it asks from the beginning when it starts. */
+ * A learner asks any voter (FEED), which sends committed entries from an index on, or, if the voter's log begins
+ * later, a snapshot of the tables first. One message at a time, answered when it is applied. A learner keeps nothing
+ * on disk: it asks from the beginning when it starts. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -262,7 +262,7 @@ static bool may_feed(const struct leat_coordinator *coordinator, const struct co
             memcmp(wanted, peer->state.cluster_id, sizeof none) == 0);
 }
 
-/* The leader says how far it is. Whoever feeds this one and is behind may be dead, or cut off. */
+/* The leader says which entry it has applied. A feeder that has fed less may be dead or cut off. */
 void co_feed_behind(struct leat_coordinator *coordinator, struct co_peer *leader, uint64_t index)
 {
     LEAT_ASSERT_OWNER(coordinator);
@@ -371,7 +371,7 @@ void co_feed_entries(struct leat_coordinator *coordinator, struct co_peer *peer,
         leat_link_answer(coordinator->links, ticket, "\x90", 1);
         return;
     }
-    coordinator->feeder = NULL; /* asked anew, of somebody, from what is here */
+    coordinator->feeder = NULL; /* asked anew, of any voter, from the last applied entry */
     leat_link_answer_error(coordinator->links, ticket, rc, "not the entries that follow");
 }
 

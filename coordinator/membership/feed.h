@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learners, and those who feed them. */
+/* Learners, and the nodes that feed entries to learners. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_FEED_H
 #define LEAT_COORDINATOR_MEMBERSHIP_FEED_H
 

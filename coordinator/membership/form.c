@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a cluster of several voters is formed, once, and how a voter joins later.
  *
- * The voter with the lowest address, the founder, waits until all others are there and say that
- * they are empty. It makes up the cluster (its id; the voters with their ids), and each of them
- * keeps that in raft/form, durably: it is prepared. When all are, the founder writes raft's first
- * entries and begins; a prepared voter does the same as soon as it sees somebody who has begun. So
- * nobody votes before everybody has something durable to remember by, and whoever is empty while
- * another has begun has forgotten: it stays out until it is replaced.
+ * The voter with the lowest address, the founder, waits until all other voters are up and empty. The founder draws up
+ * the cluster (cluster id; voters with their ids), and each voter keeps the cluster durably in raft/form: the voter
+ * is prepared. When all voters are prepared, the founder writes raft's first entries and begins; a prepared voter
+ * does the same as soon as it sees a voter that has begun. So no voter votes before every voter has a durable record
+ * of the cluster, and a voter that is empty while another voter has begun has lost its data: it stays out until it is
+ * replaced.
  *
- * A prepared voter may be prepared anew: nobody has voted yet, or it would see somebody who has
- * begun in the cluster that it is prepared for. */
+ * A prepared voter may be prepared anew: no voter has voted yet, or this voter would see a voter that has begun in
+ * the same cluster. */
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static bool form_read(const uint8_t *bytes, size_t count, struct form *out)
     return leat_msg_read_end(&reader, left);
 }
 
-/* Am I in it, under the id that I have told? */
+/* Is this node in the form, under the id that it has reported? */
 static bool form_names_me(const struct leat_coordinator *coordinator, const struct form *form)
 {
     for (uint32_t i = 0; i < form->count; i++) {
@@ -105,7 +105,7 @@ static leat_err prepare(struct leat_coordinator *coordinator, const uint8_t clus
     return LEAT_OK;
 }
 
-/* Everybody is prepared: raft's first entries, the same on all. */
+/* All voters are prepared: raft's first entries, the same on all. */
 static void form_complete(struct leat_coordinator *coordinator)
 {
     struct form form;
@@ -332,11 +332,11 @@ leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct 
         /* SUBTLE: raft/voter names a cluster that may never be.
          *  1. B is prepared for cluster X, and dies. The founder has had no answer.
          *  2. B is back, and is prepared anew, for cluster Y. A and C begin.
-         *  3. Did B still say X to them, they would take it for a node of another cluster. */
+         *  3. If B still said X to A and C, they would take B for a node of another cluster. */
         memset(coordinator->cluster_id, 0, sizeof coordinator->cluster_id);
         return LEAT_OK;
     }
-    /* A new id: whatever voted under an old one is not here any more. */
+    /* A new id: the data of the old id is not here any more. */
     memset(coordinator->cluster_id, 0, sizeof coordinator->cluster_id);
     coordinator->voter_id = coordinator->env->random->next(coordinator->env->random->ctx) | 1024;
     coordinator->forming = to_vote ? LEAT_VOTER_EMPTY : LEAT_VOTER_LEARNER;

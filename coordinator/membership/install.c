@@ -159,8 +159,8 @@ static bool chunk_read(const struct leat_frame *frame, struct co_install *out, u
            frame->payload_bytes > 0 && frame->payload_bytes <= out->total - out->offset;
 }
 
-/* SUBTLE: a snapshot that is kept is read again at each start: one that does not decode would stop this voter
- * for good. So it is read once before raft, and the disk, get it. */
+/* SUBTLE: a stored snapshot is read again at each start: a snapshot that does not decode would stop this voter for
+ * good. So each snapshot is decoded once before raft and the disk get it. */
 static const char *snapshot_offence(const struct leat_coordinator *coordinator,
                                     const struct co_install *install,
                                     const struct raft_message *message)
@@ -208,7 +208,7 @@ static void install_whole(struct leat_coordinator *coordinator, struct co_peer *
 
 leat_err co_chunk_add(uint8_t **bytes, size_t *have, size_t total, const struct leat_frame *frame)
 {
-    /* Doubled at powers of two: what there is room for follows from what there is. */
+    /* Doubled at powers of two: so the room follows from the number of bytes. */
     size_t need = *have + frame->payload_bytes, room = CO_CHUNK_BYTES,
            now = *have ? CO_CHUNK_BYTES : 0;
     while (now && now < *have)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who votes: adding a voter, replacing one that has lost its data. On the leader, one at a time.
+/* Changes of the voters: adding a voter, replacing a voter that has lost its data. On the leader, one change at a
+ * time.
  *
- * Each step is one committed configuration that differs by one server, or one call, and each looks
- * first whether it is done already: after a change of leader the request is simply made again.
+ * Each step is a call, or a committed configuration that differs by one server. Each step first checks whether it is
+ * done already: after a change of leader the request is simply made again.
  *
  *   replace only: the old id of that address leaves
- *   JOIN: the node makes an empty log of raft's under its new id
+ *   JOIN: the node makes an empty raft log under its new id
  *   that id is added as joining, which does not vote
  *   it catches up
  *   it votes
  *
- * SUBTLE: leaving and coming are two configurations. In one, with as many servers as before, raft
- * would take the newcomer for the one who left and count entries that it never had. */
+ * SUBTLE: leaving and coming are two configurations. In a single configuration, with as many servers as before, raft
+ * would take the newcomer for the voter that left and count entries that the newcomer never had. */
 #include <stdio.h>
 #include <string.h>
 
@@ -148,7 +149,7 @@ static bool peer_runs_raft(const struct co_peer *peer)
            peer->state.role == LEAT_VOTER_LEADER || peer->state.role == LEAT_VOTER_JOINING;
 }
 
-/* Catching up ended, well or not, and raft remembers whom it was for. */
+/* Catching up ended, well or not, and raft still has the id of the server. */
 static void catch_up_forget(struct leat_coordinator *coordinator)
 {
     struct raft *raft = &coordinator->drive.raft;
@@ -181,7 +182,7 @@ static leat_err joining_advance(struct leat_coordinator *coordinator,
     }
 }
 
-/* The node votes. Who asks to replace it, and nothing was to be done for that, has named the wrong node, perhaps. */
+/* The node votes. A replacement without anything to do is refused: the operator may have named the wrong node. */
 static void change_is_done(struct leat_coordinator *coordinator)
 {
     const struct co_change *change = &coordinator->change;
@@ -191,7 +192,7 @@ static void change_is_done(struct leat_coordinator *coordinator)
         co_change_end(coordinator, LEAT_OK, "");
 }
 
-/* What is wanted against what is: the next difference is the next step. */
+/* Compares the wanted with the present state: the next difference is the next step. */
 static leat_err step(struct leat_coordinator *coordinator)
 {
     struct co_change *change = &coordinator->change;
@@ -200,7 +201,7 @@ static leat_err step(struct leat_coordinator *coordinator)
     char address[CO_VOTER_BYTES_MAX + 1];
     co_voter_write(address, coordinator->options.node_address, co_own_name(coordinator));
     if (self && strcmp(self->address, address) != 0) {
-        /* Who began alone has an address that nobody can reach. */
+        /* A voter that began alone has an unreachable address. */
         struct edit edit = {.id = self->id, .address = address, .role = self->role};
         return configuration_propose(coordinator, &edit);
     }
@@ -212,8 +213,8 @@ static leat_err step(struct leat_coordinator *coordinator)
     if (!peer) return LEAT_OK; /* waited for */
     const struct raft_server *server = co_server_of_id(coordinator, peer->state.voter_id);
     if (server && server->role == RAFT_VOTER && peer_runs_raft(peer)) {
-        /* What the peer said may come from the time before it lost its data, over a connection whose end
-         * nobody has noticed yet: the peer is asked once more. A voter has nothing to do for JOIN. */
+        /* The peer's state may be from before the loss of its data, on a connection that has ended unnoticed: the
+         * peer is asked once more. A voter has nothing to do for JOIN. */
         if (change->confirmed)
             change_is_done(coordinator);
         else
@@ -242,7 +243,7 @@ static leat_err step(struct leat_coordinator *coordinator)
         change->left = true;
         return configuration_propose(coordinator, &edit);
     }
-    /* Who asks for that has named the wrong node, perhaps: nobody votes by mistake. */
+    /* The operator may have named the wrong node: a learner must not become a voter by mistake. */
     if (change->replace && !change->left && !server && peer->state.role == LEAT_VOTER_LEARNER) {
         co_change_end(coordinator, LEAT_E_NOT_FOUND,
                       "the node has no vote that could be replaced; if it shall have one: leat "
@@ -265,7 +266,7 @@ static leat_err step(struct leat_coordinator *coordinator)
     return joining_advance(coordinator, server);
 }
 
-/* One at a time, and only while nobody is added or replaced. */
+/* One at a time, and only while no voter is added or replaced. */
 static void voters_correct(struct leat_coordinator *coordinator)
 {
     const struct raft_configuration *now = &coordinator->drive.raft.configuration;
@@ -290,7 +291,7 @@ void co_change_advance(struct leat_coordinator *coordinator)
         if (coordinator->clustered) voters_correct(coordinator);
         return;
     }
-    /* A link that was closed by us takes its calls with it, and they say nothing here. */
+    /* When this node closes a link, the link's calls end without an answer. */
     if (change->calling && co_now(coordinator) < change->calling_until_us) return;
     change->calling = false;
     if (co_now(coordinator) > change->since_us + CHANGE_US_MAX) {

@@ -14,7 +14,7 @@ struct co_state_said {
     uint32_t role;
     uint64_t voter_id, term, leader_id, applied;
     struct leat_msg_string address;
-    uint32_t name_count; /* of voters; 0 from earlier versions, which do not say who votes */
+    uint32_t name_count;          /* of voters; 0 from earlier versions, which do not name voters */
     struct leat_msg_reader names; /* read: stands at the first */
 };
 struct co_raft_message {
@@ -73,7 +73,7 @@ void co_message_encode(struct leat_msg_writer *writer, uint64_t from,
                        const struct raft_message *message);
 size_t co_message_payload_bytes(const struct raft_message *message);
 void co_message_payload(const struct raft_message *message, uint8_t *out);
-/** Checked and bounded. On success entries are raft's memory. *out_to: for whom it is. */
+/** Checked and bounded. On success entries are raft's memory. *out_to: the addressed voter. */
 leat_err co_message_decode(const struct leat_frame *frame, struct raft_message *out,
                            uint64_t *out_to) LEAT_NODISCARD;
 
@@ -84,7 +84,7 @@ void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 
 /* install.c */
 void co_install_send(struct leat_coordinator *coordinator, const struct raft_message *message);
-/** The next chunk behind *have bytes of `total` that were announced: room grows with what has come. */
+/** Adds the next chunk after *have bytes; `total` bytes were announced. Memory grows with the bytes that have come. */
 leat_err co_chunk_add(uint8_t **bytes, size_t *have, size_t total,
                       const struct leat_frame *frame) LEAT_NODISCARD;
 void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other coordinators: links to them, what they say of themselves, and what comes from them.
+/* The other coordinators: links to these, their states, and their messages.
  *
- * Every node opens a link to each voter that it knows of; a voter thus has one from every node.
- * STATE goes both ways whenever it changes. */
+ * Every node opens a link to each known voter; so a voter has a link from every node. STATE goes both ways whenever
+ * it changes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -119,7 +119,7 @@ void co_state_tell(struct leat_coordinator *coordinator, bool always)
     }
 }
 
-/* Its name is the link's, and an incarnation that is known is its own node's. */
+/* The state names the node of the link, and a known incarnation in the state belongs to this node. */
 static bool state_is_own(struct leat_coordinator *coordinator, const struct co_peer *peer,
                          const struct co_state *state)
 {
@@ -245,9 +245,9 @@ void co_address_want(struct leat_coordinator *coordinator, const char *address)
     leat_link_user_set(peer->link, peer);
 }
 
-/* SUBTLE: (1) A voter was away, and is back; a node that does not vote tries to connect to it every second by
- * now. (2) That voter leads next. (3) It hears of that node nothing within `suspect` + `confirm`, and declares it
- * crashed. So what is tried rarely is tried at once when the tables say that it is up. */
+/* SUBTLE: (1) A voter was away, and is back; a node that does not vote tries to connect to it every second by now.
+ * (2) That voter leads next. (3) The new leader hears nothing of the node within `suspect` + `confirm`, and declares
+ * the node crashed. So a rarely tried address is tried at once when its node is up by the tables. */
 void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_info *node)
 {
     LEAT_ASSERT_OWNER(coordinator);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other coordinators: links to them, and who is who. */
+/* The other coordinators: links, and look-ups by name, incarnation and voter id. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_PEERS_H
 #define LEAT_COORDINATOR_MEMBERSHIP_PEERS_H
 
@@ -25,7 +25,7 @@ struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t 
 struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uint64_t incarnation);
 struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name);
 struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address);
-/** Who leads, as far as peers say; NULL: nobody, or this one. */
+/** The leader, by the peers' states; NULL: none, or this node. */
 struct co_peer *co_peer_leader(struct leat_coordinator *coordinator);
 enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
 

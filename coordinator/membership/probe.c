@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trying an address: is there still somebody who listens? */
+/* Trying an address: does a process still listen there? */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/peers.h"
 
-/* SUBTLE: one try is not enough. A process that is being killed closes its sockets one after the other, and
- * the one that listens may be the last:
- *  1. The connection to it breaks. We try its address.
- *  2. Its listening socket still takes us, and says nothing of what is coming.
- *  3. It is gone a millisecond later, and only silence would tell, 160 ms later.
- * So a probe that was taken is tried again a few times, as long as nothing is heard of who was meant. */
+/* SUBTLE: one try is not enough. A process that is being killed closes its sockets in turn, and may close the
+ * listening socket last:
+ *  1. The connection to the process breaks. This node tries the address.
+ *  2. The listening socket still accepts the connection.
+ *  3. The process is gone a millisecond later, and only silence would show this, 160 ms later.
+ * So a probe that was taken is tried again a few times, as long as nothing is heard of the node. */
 
 enum {
     PROBE_TRIES = 10,
@@ -56,7 +56,7 @@ static void probe_end(struct probe *probe)
     leat_mem_free(probe);
 }
 
-/* Nothing is heard yet of who was meant. */
+/* Whether nothing is heard yet of the probed node. */
 static bool probe_matters(struct leat_coordinator *coordinator, const struct probe *probe)
 {
     if (probe->voter_id != 0 && probe->voter_id == coordinator->detect.leader &&

@@ -49,7 +49,7 @@ void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordin
 {
     LEAT_ASSERT_OWNER(coordinator);
     if (request->kind == LEAT_COORDINATE_ADOPT) co_decisions_drop(request);
-    /* What was asked for is no answer: a mover would take it for one. */
+    /* The request's epoch must not look like an answer: the requester of a move would take it for the result. */
     if (request->epoch.v && !LEAT_BUG(REFUSED_EPOCH_ANSWERS)) request->epoch.v = 0;
     request->rc = leat_error_set(&request->error, rc, "%s", why);
     co_request_answer(coordinator, request);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raft's messages on their way to other voters and from them. Snapshots have membership/install.c. */
+/* Raft's messages to and from other voters. Snapshots: membership/install.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,12 +59,12 @@ void co_raft_send(struct leat_coordinator *coordinator, const struct raft_messag
     if (leat_link_call(peer->link, &send->call) != LEAT_OK) leat_mem_free(send);
 }
 
-/* SUBTLE: a voter whose directory was put back to an older state has forgotten what it acknowledged.
- * (1) The leader knows that it has entry 40. (2) It ends at 12, and says so. (3) The leader takes
- * this for a late answer, because acknowledged entries cannot be gone, and never sends the later entries. A
- * voter that is only behind gets the entries that it lacks at once. Two kinds of messages prove nothing: entries
- * after an index that this log does not have (the leader tries such an index, too), and entries after an index
- * before this log's last one (the leader does not know yet that the log is longer). */
+/* SUBTLE: a voter whose directory was put back to an older state has forgotten what it acknowledged. (1) The leader
+ * knows that the voter has entry 40. (2) The voter's log ends at 12, and the voter says so. (3) The leader takes this
+ * for a late answer, because acknowledged entries cannot be gone, and never sends the later entries. A voter that
+ * only lags gets the missing entries at once. Two kinds of messages prove nothing: entries after an index beyond this
+ * log's end (the leader tries such an index, too), and entries after an index below this log's last index (the leader
+ * does not know yet that the log is longer). */
 static void forgotten_watch(struct leat_coordinator *coordinator,
                             const struct raft_message *message)
 {

@@ -57,12 +57,14 @@ static void request_succeed(struct leat_coordinator *coordinator, struct leat_co
     co_request_answer(coordinator, request);
 }
 
-/* SUBTLE: the last node's drain is undone by whoever asked for it, not refused when it is applied: voters of
- * versions that knew no such rule would take it (leat_machine_apply_node_drain()).
- *  1. Of a and b, the last two, a's drain is asked for at one node and b's at another. Both find the other in use.
- *  2. Both are committed, a's first. When b's is applied nobody is left.
- *  3. b's is proposed anew, the other way round. Its asker is refused when that is applied.
- * Should that coordinator end before 3, both stay drained, until somebody takes one back. false: it is none. */
+/* SUBTLE: the drain of the last node is undone by its requester, not refused when it is applied: voters of versions
+ * without this rule would apply the drain (leat_machine_apply_node_drain()).
+ *  1. a and b are the last two nodes. a's drain is requested at one node, b's at another. By the tables of each, the
+ *     other node is in use.
+ *  2. Both drains are committed, a's first. When b's is applied no node is left.
+ *  3. The reverse of b's drain is proposed. When this is applied, the requester is refused.
+ * If the requester's coordinator ends before 3, both nodes stay drained, until an operator takes a drain back. false:
+ * not such a drain. */
 static bool drain_take_back(struct leat_coordinator *coordinator, struct leat_coordinate *request,
                             const struct leat_machine_result *result)
 {
@@ -304,7 +306,7 @@ static void submit_done(struct leat_link_call *call, leat_err rc, const struct l
     if (number != coordinator->submit_number) return;
     coordinator->submitting_to = NULL;
     if (leat_err_class(rc) == LEAT_CLASS_REJECT)
-        pending_refuse(coordinator, rc, error->text); /* each time that it is sent */
+        pending_refuse(coordinator, rc, error->text); /* at each send */
     else if (rc != LEAT_OK && coordinator->failed == LEAT_OK)
         co_requests_again(coordinator);
 }
@@ -350,10 +352,10 @@ static void advance_there(struct leat_coordinator *coordinator)
     batch_sent(coordinator, &batch);
 }
 
-/* SUBTLE: what was sent to a leader that stands still, or is cut off, has no answer and no end. (1) Owners that
- * lose a copy with it want the others told of the new version, and hold their acks until that is applied.
- * (2) Some 10 ms later another leads. (3) It never hears of that until the request is sent again by the clock
- * (CO_RESEND_US). So everything unanswered goes to who leads in a later term as soon as that is known. */
+/* SUBTLE: a request to a leader that stands still, or is cut off, gets no answer and no error. (1) Owners that lose a
+ * replica on this node ask for a new version, and hold their acks until the version is applied. (2) Some 10 ms later
+ * another voter leads. (3) The new leader has the request only when the timer sends it again (CO_RESEND_US). So all
+ * unanswered requests go to the leader of a later term as soon as this leader is known. */
 static void pending_follow(struct leat_coordinator *coordinator)
 {
     if (leat_list_empty(&coordinator->pending) || co_leads(coordinator) || !coordinator->links)
@@ -383,7 +385,7 @@ static bool request_waits_for_ever(const struct leat_coordinator *coordinator,
            request == &coordinator->ready_request;
 }
 
-/* An id that nobody was told is lost, and harms nobody: its block was not given to another. */
+/* A producer id whose answer was lost does no harm: its block was not given to another requester. */
 static bool outcome_matters(const struct leat_coordinate *request)
 {
     return request->sent_us != 0 && request->kind != LEAT_COORDINATE_PRODUCER_IDS;

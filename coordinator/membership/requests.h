@@ -28,7 +28,7 @@ void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us);
 void co_requests_restored(struct leat_coordinator *coordinator);
 void co_requests_applied(struct leat_coordinator *coordinator,
                          const struct leat_machine_result *result);
-/** Propose records: this node's own, or those that a peer asks for and may. Leader only. */
+/** Propose records: this node's own, or records that a peer asks for and has the right to. Leader only. */
 leat_err co_records_submit(struct leat_coordinator *coordinator, const struct co_peer *peer,
                            const uint8_t *bytes, size_t count) LEAT_NODISCARD;
 

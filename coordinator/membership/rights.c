@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may say what. See membership/rights.h, and docs/cluster-protocol.md for the table. */
+/* Rights of peers. See membership/rights.h, and docs/cluster-protocol.md for the table. */
 #include "coordinator/membership/rights.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 
 enum {
     COMPLAIN_US = 1000 * 1000,
-    /* Terms that a voter may have missed: an election each 400 ms, none of them won, for 77 days. From the
-     * last term that there is nobody gets back, and whoever may add that many needs 2^40 messages. */
+    /* Terms that a voter may have missed: an election each 400 ms, none of them won, for 77 days. No cluster gets
+     * back from the last possible term, and a peer that may add this many needs 2^40 messages. */
     TERM_LEAP_MAX = 1 << 24,
 };
 /* Entries that a voter may have missed: a million in each second, for twelve days. */
@@ -28,7 +28,7 @@ enum co_right co_kind_right(unsigned kind)
     case CO_KIND_SUBMIT: /* its commands have rights of their own */
     case CO_KIND_FEED:
     case CO_KIND_ADMIN:
-    case CO_KIND_PING: /* that somebody crashed is taken from the leader's only */
+    case CO_KIND_PING: /* only the leader's pings may say that a node crashed */
     case CO_KIND_PONG:
         return CO_RIGHT_NODE;
     case CO_KIND_FORM:
@@ -36,7 +36,7 @@ enum co_right co_kind_right(unsigned kind)
     case CO_KIND_RAFT:
     case CO_KIND_INSTALL:
     case CO_KIND_LOST:
-    case CO_KIND_ENTRIES: /* of the one that was asked for them */
+    case CO_KIND_ENTRIES: /* from the voter that was asked for entries */
     case CO_KIND_SNAPSHOT:
         return CO_RIGHT_VOTER;
     case CO_KIND_JOIN:
@@ -51,7 +51,7 @@ enum co_right co_kind_right(unsigned kind)
 enum co_right co_command_right(unsigned kind)
 {
     switch ((enum leat_command_kind)kind) {
-    case LEAT_COMMAND_FORM: /* is the first entry of all, and nobody's wish */
+    case LEAT_COMMAND_FORM: /* is the first entry of all, and never requested */
     case LEAT_COMMAND_REQUEST:
     case LEAT_COMMAND_NODE_STATE: /* only stored logs of earlier versions have it and those below */
     case LEAT_COMMAND_ADOPT:
@@ -71,15 +71,15 @@ enum co_right co_command_right(unsigned kind)
     case LEAT_COMMAND_VERSION_RAISE:
     case LEAT_COMMAND_ASSIGN: /* of a recovery: a voter, see co_peer_may_ask() */
         return CO_RIGHT_SELF;
-    case LEAT_COMMAND_CRASH: /* of one that leads no more, on its way to the next */
+    case LEAT_COMMAND_CRASH: /* from a former leader, forwarded to the next leader */
         return CO_RIGHT_VOTER;
     }
     return CO_RIGHT_NOBODY;
 }
 
-/* ---- who somebody is ---- */
+/* ---- identity ---- */
 
-/* By raft's word here; 0: it knows none. */
+/* By this node's raft; 0: unknown. */
 static raft_id leader_of(const struct leat_coordinator *coordinator)
 {
     raft_id leader = 0;
@@ -170,7 +170,7 @@ static leat_err self_check(struct leat_coordinator *coordinator, const char *nam
     if (reader->failed || incarnation == 0) return LEAT_E_INVALID;
     if (incarnation >= machine->next_incarnation) return LEAT_E_AGAIN; /* not applied here yet */
     const struct leat_machine_node *node = leat_machine_incarnation_find(machine, incarnation);
-    /* Of one that is over nothing is applied, whoever asks. */
+    /* A command of an ended incarnation has no effect, whatever the requester. */
     return !node || strcmp(node->info.name, name) == 0 ? LEAT_OK : LEAT_E_DENIED;
 }
 
@@ -225,7 +225,7 @@ static bool entries_allowed(const struct raft_append_entries *append)
     return true;
 }
 
-/* There is one in a term. Whom a follower takes for it may be the one of a term before. */
+/* There is one leader in a term. A follower may still know the leader of an earlier term. */
 static bool leads_itself(const struct leat_coordinator *coordinator, uint64_t term)
 {
     return co_leads(coordinator) && term == raft_current_term(&coordinator->drive.raft);
@@ -283,10 +283,9 @@ const char *co_message_offence(const struct leat_coordinator *coordinator,
 {
     LEAT_ASSERT_OWNER(coordinator);
     struct said said = said_by(message);
-    /* SUBTLE: only the leader of its own term looks at the indices of such an answer, and the library leaves
-     * them as they lay in its memory where the answer refuses an older term. Were these refused, a leader
-     * would never hear that there is a later term: a voter that had been alone for long would stay out for
-     * good. */
+    /* SUBTLE: only the leader of the answer's term reads the index of such an answer, and the library leaves the
+     * index uninitialised where the answer refuses an older term. If such answers were refused, a leader would never
+     * hear of a later term: a voter that had been alone for long would stay out for good. */
     if (message->type == RAFT_APPEND_ENTRIES_RESULT && !leads_itself(coordinator, said.term))
         said.index = 0;
     if (term_leaps(coordinator, said.term))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may say what: each kind of message, and each command that is asked for, names who may send it.
- * Who that is comes from the link (its handshake), never from a message. */
+/* Rights: which peers may send a kind of message, or ask for a command. The sender's identity comes from the
+ * handshake of the link, never from a message. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_RIGHTS_H
 #define LEAT_COORDINATOR_MEMBERSHIP_RIGHTS_H
 
@@ -17,7 +17,7 @@ enum co_right {
 
 /** Of a message between coordinators. A kind that is none: CO_RIGHT_NOBODY. */
 enum co_right co_kind_right(unsigned kind);
-/** Of a command that somebody else asks for. */
+/** The right that a requested command needs. */
 enum co_right co_command_right(unsigned kind);
 
 /** membership/voters.c: is the peer a voter, as far as this node can tell, by the name that it proved? */
@@ -27,14 +27,14 @@ bool co_peer_leads(const struct leat_coordinator *coordinator, const struct co_p
 /** May the peer send a message of that kind now? Else out_why is why not, for people. */
 bool co_peer_may(const struct leat_coordinator *coordinator, const struct co_peer *peer,
                  unsigned kind, const char **out_why);
-/** May the peer have this record (a REQUEST of a known kind) proposed? LEAT_E_DENIED, LEAT_E_INVALID;
- * LEAT_E_AGAIN: these tables do not know yet who that incarnation is. */
+/** May the peer have this record (a REQUEST of a known kind) proposed? LEAT_E_DENIED, LEAT_E_INVALID; LEAT_E_AGAIN:
+ * these tables do not know that incarnation yet. */
 leat_err co_peer_may_ask(struct leat_coordinator *coordinator, const struct co_peer *peer,
                          const uint8_t *record, size_t bytes) LEAT_NODISCARD;
 /** Why no honest voter sends this message of raft's; NULL: one may. It was decoded, and is the peer's. */
 const char *co_message_offence(const struct leat_coordinator *coordinator,
                                const struct raft_message *message);
-/** One line in the node log about a peer that says what it may not; not more than one in a second. */
+/** One line in the node log about a peer that sends what it has no right to; at most one line a second. */
 void co_complain(struct leat_coordinator *coordinator, const struct co_peer *peer,
                  const char *what);
 

@@ -19,8 +19,8 @@ bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co
                                                    sizeof peer->state.cluster_id) == 0;
 }
 
-/* Also who has an empty log of raft's and is not among the voters yet: should the change stop there,
- * nobody else would tell it anything. What raft brings later is known already, and skipped. */
+/* Also a node with an empty raft log that is not among the voters yet: if the change stops there, the node would get
+ * no entries otherwise. Entries that raft brings later are applied already, and skipped. */
 bool co_learns(const struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);

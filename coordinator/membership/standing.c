@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this node stands: does anybody hear it, and has it been declared crashed? And the pings that say so.
+/* The standing of this node: is this node heard, and has it been declared crashed? And pings, which show this.
  *
- * SUBTLE: what is heard proves only what was said after it was asked for.
- *  1. A node stands still for longer than `suspect`. The leader's pings gather in its socket, and say that
- *     it is up. Then it is declared crashed, and another one serves its logs.
- *  2. It goes on, suspects itself, reads those pings, and takes itself for confirmed: it serves reads of
- *     the past until it hears of the crash.
- * A leader that was cut off would do the same with what a majority had said to it before. So every ping has
- * a number, an answer names the number that it answers, and only answers to what was asked since count. */
+ * SUBTLE: an answer proves only that its sender was up after the question.
+ *  1. A node stands still for longer than `suspect`. The leader's pings gather in its socket: they say that the node
+ *     is up. Then the node is declared crashed, and another node serves its logs.
+ *  2. The node goes on, suspects itself, reads these pings, and takes itself for confirmed: it serves stale reads
+ *     until it hears of the crash.
+ * A leader that was cut off would do the same with earlier messages of a majority. So every ping has a number, an
+ * answer names this number, and only answers to pings sent since then count. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -19,9 +19,9 @@
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/voters.h"
 
-/* PING [leads, term, incarnation of the asked that is newest here, whether it is crashed, applied, number, deaf]
- * PONG the same, of the one who answers; number: of the ping that it answers
- * deaf: it leads, and what a majority sends does not come to it */
+/* PING [leads, term, newest incarnation of the asked node here, whether this is crashed, applied, number, deaf]
+ * PONG the same, of the node that answers; number: the number of the ping
+ * deaf: the sender leads, and no messages of a majority arrive at the sender */
 void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing standing)
 {
     LEAT_ASSERT_OWNER(coordinator);
@@ -34,7 +34,7 @@ void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing st
                                             "hears nobody, was stopped, or is said to have crashed",
                                         [LEAT_STANDING_CRASHED] = "was declared crashed"};
     leat_node_log_debug("coordinator: this node %s",
-                        names[standing]); /* whoever is told says more */
+                        names[standing]); /* the receiver of on_standing reports the rest */
     if (coordinator->options.on_standing)
         coordinator->options.on_standing(coordinator->options.owner, standing);
 }
@@ -84,8 +84,8 @@ static void anybody_heard(struct leat_coordinator *coordinator)
     }
 }
 
-/* A majority has said since that it knows no later leader. Whoever is one has got votes of a majority, and one
- * of these voters would have been among them. */
+/* A majority has said since that it knows no later leader. A later leader would have the votes of a majority, so at
+ * least one of these voters would have voted for it. */
 static bool still_leads(struct leat_coordinator *coordinator)
 {
     uint64_t term = raft_current_term(&coordinator->drive.raft);
@@ -97,7 +97,7 @@ static bool still_leads(struct leat_coordinator *coordinator)
         if (peer->pong_number < coordinator->detect.alone_from || !co_peer_votes(coordinator, peer))
             continue;
         if (peer->pong_term > term) return false;
-        /* Two connections may lead to one voter, the one that we opened is counted. */
+        /* Two connections may lead to one voter: the connection that this node opened is counted. */
         if (peer->wanted && peer->state.voter_id != 0) agree++;
     }
     return agree > co_voters_count(coordinator) / 2;
@@ -113,7 +113,8 @@ void co_standing_advance(struct leat_coordinator *coordinator)
         return;
     }
     uint64_t alone_us = co_suspect_us(coordinator) + co_confirm_us(coordinator);
-    bool sole = co_leads(coordinator) && co_voters_count(coordinator) == 1; /* nobody else can */
+    /* no other node can lead */
+    bool sole = co_leads(coordinator) && co_voters_count(coordinator) == 1;
     anybody_heard(coordinator);
     if (!sole && it->judged_us > it->heard_us + alone_us)
         co_standing_set(coordinator, LEAT_STANDING_ALONE);

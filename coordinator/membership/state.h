@@ -9,7 +9,7 @@
 #include "coordinator/raft/drive.h"
 #include "link/link.h"
 
-/* Kinds of frames between coordinators: docs/cluster-protocol.md. Who may send one: membership/rights.c. */
+/* Kinds of frames between coordinators: docs/cluster-protocol.md. Permitted senders: membership/rights.c. */
 enum co_kind {
     CO_KIND_STATE = LEAT_NODE_KIND_COORDINATOR, /* 272 */
     CO_KIND_RAFT = 273,
@@ -34,8 +34,7 @@ enum {
     CO_WAIT_TELL_AGAIN_US = 60 * 1000 * 1000, /* and said again */
     CO_RESEND_US = 500 * 1000, /* a request that was not applied by then is sent again */
     CO_CALL_US = 5 * 1000 * 1000,
-    CO_FORGOTTEN_APPENDS =
-        250, /* heartbeats of a leader that sends nothing that is lacking: 20 s */
+    CO_FORGOTTEN_APPENDS = 250, /* heartbeats of a leader that sends no missing entries: 20 s */
     CO_PEERS_MAX = 1024,
     CO_INTRODUCED_MAX = 2 * LEAT_VOTERS_MAX,
     CO_CHUNK_BYTES = 512 * 1024, /* of a snapshot on its way */
@@ -74,14 +73,14 @@ struct co_watch {
     uint64_t heard_us; /* and how long this process stood still since: from here on it is silent */
     uint64_t gap_us;   /* longest silence of late */
     bool heard;
-    bool dead; /* nobody listens at its address */
+    bool dead; /* no process listens at its address */
     bool lost; /* it led, and a majority had lost it */
 };
 struct co_detect {
     struct leat_timer timer;
     uint64_t expected_us; /* when the next round is due */
     uint64_t judged_us;   /* until when silence says something: this round, or the last one */
-    uint64_t heard_us;    /* anybody, and for how long this process stood still since */
+    uint64_t heard_us;    /* any node, plus the time that this process stood still since */
     enum leat_standing standing;
     bool deaf;           /* leads, and has lost a majority */
     uint64_t number;     /* of this round, in pings */
@@ -101,13 +100,14 @@ struct co_peer {
     struct leat_coordinator *coordinator;
     struct leat_link *link;
     bool wanted; /* opened: its address is one of a voter */
-    /* The last attempt to reach it failed; "" = none did, or it was met since. Refused: somebody is there. */
+    /* The last attempt to reach it failed; "" = none failed, or the peer was reached since. Refused: a process is
+     * there. */
     char why[LEAT_ERROR_TEXT_BYTES];
     bool refused;
     struct co_state state;
     struct co_lost lost;
     uint64_t pong_number, pong_term, pong_us; /* its last answer to a ping, and when that came */
-    /* What it is being fed, when it is a learner that asked. */
+    /* The entries on their way to this peer, if the peer is a learner that asked. */
     bool feeding, feed_busy;
     uint64_t feed_next; /* index of the next entry for it */
     uint8_t *feed_snapshot;
@@ -141,7 +141,7 @@ struct co_change { /* of the voters, on the leader */
     bool has_ticket;
 };
 
-/* What becomes of a peer and what it asks for, for the parts that stand above membership/peers.c. */
+/* Events and requests of peers, for the parts that use membership/peers.c. */
 struct co_peer_events {
     void (*on_request)(void *owner, struct leat_link *link, const struct leat_frame *frame,
                        const struct leat_link_ticket *ticket);
@@ -163,7 +163,7 @@ struct leat_coordinator {
     bool votes;     /* raft runs here */
     bool begun;     /* streams were told */
     bool ready;
-    uint64_t wait_tell_us; /* when to say next for whom a start waits; 0: not begun */
+    uint64_t wait_tell_us; /* when to log next which voters a start waits for; 0: not begun */
     bool current;          /* a learner: its tables are whole */
     uint64_t applied;
     uint64_t incarnation; /* own, since NODE_UP */
@@ -173,7 +173,7 @@ struct leat_coordinator {
     uint64_t session, next_sequence;
     struct leat_list queue; /* to be sent */
     size_t queue_count;
-    struct leat_shares shares; /* of those in the queue that clients asked for */
+    struct leat_shares shares; /* of queued requests of clients */
     struct leat_list pending;  /* sent, not applied */
     struct leat_coordinate *adopting;
     unsigned adopt_tries;
@@ -183,12 +183,12 @@ struct leat_coordinator {
      * means nothing any more. */
     struct co_peer *submitting_to;
     uint64_t submit_number;
-    uint64_t pending_term; /* of the leader that has what is pending */
+    uint64_t pending_term; /* of the leader that has the pending requests */
     struct raft_buffer commands[CO_SUBMIT_COMMANDS_MAX];
     /* Peers. */
     struct leat_links *links;
     struct leat_link_handler handler;
-    const struct co_peer_events *peer_events; /* what other parts do about them */
+    const struct co_peer_events *peer_events; /* the handlers of other parts */
     char introduced[CO_INTRODUCED_MAX]
                    [LEAT_NODE_NAME_BYTES_MAX + 1]; /* voters, by a voter's word */
     uint32_t introduced_next;
@@ -205,7 +205,7 @@ struct leat_coordinator {
     /* Forming, voters. */
     enum leat_voter_role forming; /* EMPTY, PREPARED; LEARNER: nothing to do */
     uint64_t voter_id;
-    uint8_t cluster_id[16]; /* known before the entry that says it is committed; zeros: none */
+    uint8_t cluster_id[16]; /* known before its entry is committed; zeros: none */
     bool forgot;
     uint8_t *form_body; /* prepared */
     size_t form_bytes;
@@ -222,7 +222,7 @@ struct leat_coordinator {
     /* What the leader has asked of this node for recovery, in the broker's hands or waiting. */
     struct leat_list collects, pullings;
     unsigned collecting_count, pulling_count;
-    uint64_t complaints, complained_us; /* about peers that say what they may not */
+    uint64_t complaints, complained_us; /* about peers that send what they have no right to */
     struct co_recovery *recovery;       /* NULL: a server alone */
 };
 

@@ -33,7 +33,7 @@ static void voters_fill(struct leat_coordinator *coordinator, struct leat_coordi
     }
 }
 
-/* A learner names the voters that it was told to ask. */
+/* A learner names the voters from its options. */
 static void addresses_fill(struct leat_coordinator *coordinator,
                            struct leat_coordinator_status *out)
 {
@@ -47,7 +47,7 @@ static void addresses_fill(struct leat_coordinator *coordinator,
     }
 }
 
-/* Who led and is not heard any more leads nobody; and without a majority nobody can. */
+/* A former leader that is not heard any more leads no node; and without a majority no node can lead. */
 static void majority_tell(struct leat_coordinator_status *out)
 {
     uint32_t votes = 0, reachable = 0;
@@ -117,8 +117,8 @@ static void awaited_list(struct leat_coordinator *coordinator, char *out, size_t
     }
 }
 
-/* A mistyped address and a node that is not there yet look the same from here, and until enough
- * voters have met nobody who asks this node gets an answer. */
+/* A mistyped address looks like a node that is not there yet, and until enough voters have connected no request to
+ * this node gets an answer. */
 void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us)
 {
     LEAT_ASSERT_OWNER(coordinator);
@@ -138,10 +138,10 @@ void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us)
                        new_one && list[0] ? ". Is each named right in --coordinators?" : "");
 }
 
-/* SUBTLE: what was in a voter's way is that voter's, and over when it is met.
+/* SUBTLE: a failed attempt to reach a voter is kept with the voter, and removed when the voter is reached.
  *  1. A voter is down, and something else listens at its address for a moment: no node, or one with another key.
- *  2. The voter is back, and met.
- *  3. Were (1) kept for the coordinator, an operator would be told of it until a restart. */
+ *  2. The voter is back, and reached.
+ *  3. If (1) were kept with the coordinator, status would show (1) until a restart. */
 static const char *trouble(const struct leat_coordinator *coordinator)
 {
     if (coordinator->failed) return coordinator->failed_why;

@@ -9,7 +9,8 @@
 /** All but what recovery says. */
 void co_status_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out);
 void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us);
-/** Why what waits for the leader gets no answer, and what helps: for whoever asked. before: goes in front. */
+/** Why requests that wait for the leader get no answer, and what helps: for the requester. before: the text's
+ * beginning. */
 void co_leader_lacks_tell(struct leat_coordinator *coordinator, const char *before, char *out,
                           size_t bytes);
 

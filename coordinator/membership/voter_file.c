@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small files of a voter: raft/voter, who it is; raft/form, the cluster that is being formed.
+/* The small files of a voter: raft/voter, its identity; raft/form, the cluster that is being formed.
  *
  * raft/voter and raft/form: [u32 magic, u32 CRC-32C of the rest, u32 bytes, u32 version], body.
  * The body of raft/voter: [id, cluster id bin16]; of raft/form: membership/form.c. */
@@ -111,7 +111,7 @@ leat_err co_voter_load(struct leat_coordinator *coordinator, struct leat_error *
     size_t count;
     leat_err rc = co_file_load(coordinator, "voter", body, &count, error);
     if (rc != LEAT_OK) return rc;
-    coordinator->voter_id = 1; /* who began alone */
+    coordinator->voter_id = 1; /* a voter that began alone */
     if (count == 0) return LEAT_OK;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, body, count);

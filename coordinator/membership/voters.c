@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who votes: raft's configuration names each voter's node beside its address.
  *
- * SUBTLE: an address says nothing of who somebody is.
+ * SUBTLE: an address is no proof of identity.
  *  1. Voter n1 is at 10.0.0.1:7701. A node that does not vote comes up under its own name with that address.
- *  2. Were the voter found by its address in the tables, that node would be the voter now: it would have others
- *     declared crashed, and send entries of raft's.
- * So the name that a peer proved in its handshake is held against the name in the configuration, which is
- * durable before anything is committed, and which every voter has. An address is there to be reached. */
+ *  2. If a voter were found by its address in the tables, the node would count as the voter now: it could have other
+ *     nodes declared crashed, and send raft entries.
+ * So the name that a peer proved in its handshake is compared with the name in the configuration. Every voter has the
+ * configuration, and has it durably before anything is committed. An address only says where to connect. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static bool is_listed(const struct leat_coordinator *coordinator, const char *ad
     return false;
 }
 
-/* Where a voter is known by its name, its address says nothing: another node may have that while it is down. */
+/* If a voter's name is known, its address proves nothing: another node may have the address while the voter is down. */
 static bool address_tells(const struct leat_coordinator *coordinator, const char *address)
 {
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
@@ -93,8 +93,8 @@ const struct raft_server *co_server_of_id(const struct leat_coordinator *coordin
     return NULL;
 }
 
-/* A configuration that was made before there were names has none, until the leader has written them down: then
- * the voter is whoever was reached at its address from here. */
+/* A configuration of an earlier version has no names, until the leader has added them: until then the voter is the
+ * node that was reached at its address from here. */
 bool co_server_is(const struct leat_coordinator *coordinator, const struct raft_server *server,
                   const char *name)
 {
@@ -134,12 +134,13 @@ static bool was_introduced(const struct leat_coordinator *coordinator, const cha
 }
 
 /* SUBTLE: raft takes messages of voters that this one's configuration lacks.
- *  1. This voter is away while others become voters, or are replaced one by one; it comes back, and knows none of them.
+ *  1. This voter is down while nodes become voters, or voters are replaced in turn. When it is back, it knows none of
+ *     the new voters.
  *  2. Its vote is needed for a majority, and the leader or candidate has an id that this voter never heard of.
- * So such an id counts while this voter follows no leader, or follows that node: else any node that makes up an id
- * could depose a leader that is heard. It also needs one of these: the node votes here under another id (a replaced
- * voter keeps its name), was reached where the operator's list has a voter, or is in the configuration of a voter.
- * Otherwise any node that makes up an id could lead a voter that has just started. */
+ * So such an id counts while this voter follows no leader, or follows that node: otherwise any node with an invented
+ * id could depose a leader that is heard. The node must also fulfil a second condition: it votes here under another
+ * id (a replaced voter keeps its name), was reached at a voter's address of the operator's list, or is in the
+ * configuration of a voter. Otherwise any node with an invented id could lead a voter that has just started. */
 static bool newcomer_counts(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
     const char *name = leat_link_peer(peer->link)->node, *address = NULL;
@@ -150,7 +151,7 @@ static bool newcomer_counts(const struct leat_coordinator *coordinator, const st
            was_introduced(coordinator, name);
 }
 
-/* By what this node has itself, and by nobody's word. */
+/* By this node's own configuration, not by messages. */
 static bool votes_by_itself(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
     const char *name = leat_link_peer(peer->link)->node;
@@ -172,7 +173,7 @@ bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_p
            newcomer_counts(coordinator, peer);
 }
 
-/* ---- who else votes, by a voter's word ---- */
+/* ---- introductions: further voters, named by a voter ---- */
 
 uint64_t co_configuration_index(const struct leat_coordinator *coordinator)
 {
@@ -197,12 +198,12 @@ uint32_t co_introductions(const struct leat_coordinator *coordinator,
     return count;
 }
 
-/* SUBTLE: what one voter has in its configuration counts for another, whose configuration is older.
- *  1. n0, n1 and n2 vote; n2 is away while n3 becomes a voter. n0 leads, has an entry on n3 only, and dies.
- *  2. n2 comes back. n1 gets no vote of n3, whose log is longer, and n3 none of n2, which does not know it: three of
- *     four are there, and nobody leads for as long as n0 is away.
- * So the word of n1, which n2 knows by itself, is taken; not that of whoever was introduced. Voters keep their names:
- * what was said once stays right. */
+/* SUBTLE: the configuration of one voter counts for another voter with an older configuration.
+ *  1. n0, n1 and n2 vote; n2 is down while n3 becomes a voter. n0 leads, has an entry on n3 only, and dies.
+ *  2. n2 comes back. n1 gets no vote of n3, whose log is longer; n3 gets no vote of n2, which does not know n3. Three
+ *     of four voters are there, and none leads as long as n0 is down.
+ * So n2 believes n1, which is in n2's own configuration; n2 does not believe a voter that was only introduced. Voters
+ * keep their names, so an introduction stays right. */
 void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
                            uint32_t count, struct leat_msg_reader *names)
 {
@@ -234,10 +235,10 @@ void co_voters_applied(struct leat_coordinator *coordinator,
     }
 }
 
-/* SUBTLE: the configuration is put right where it has no name of a voter, or an address that its voter has left.
- * (1) A voter comes back at another address; it counts, by its name. (2) Those that start after that know the
- * address of the configuration only, where nobody is. A name is written down where that node was reached from
- * here, and is up there by the tables: by the tables alone, any node could have said so. */
+/* SUBTLE: the configuration is corrected where it lacks the name of a voter, or has an old address of a voter. (1) A
+ * voter comes back at another address; it counts, by its name. (2) Nodes that start later know only the address in
+ * the configuration, where no node listens. A name is written only for a node that was reached from here at this
+ * address and is up there by the tables: the tables alone prove nothing, since any node could have said so. */
 bool co_voter_correct(const struct leat_coordinator *coordinator, const struct raft_server *server,
                       char out[CO_VOTER_BYTES_MAX + 1])
 {
@@ -262,7 +263,7 @@ bool co_voter_correct(const struct leat_coordinator *coordinator, const struct r
     for (uint32_t i = 0; i < machine->voter_count; i++)
         if (strcmp(machine->voters[i].address, address) == 0 &&
             strcmp(machine->voters[i].address, voter.address) != 0)
-            return false; /* another voter's, until that one is known to be elsewhere */
+            return false; /* another voter's address, until that voter is known to be elsewhere */
     co_voter_write(out, address, name);
     return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who votes, and what this coordinator is itself. */
+/* The voters, and this coordinator's identity. */
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_VOTERS_H
 #define LEAT_COORDINATOR_MEMBERSHIP_VOTERS_H
 
@@ -9,7 +9,7 @@
 const char *co_own_name(const struct leat_coordinator *coordinator);
 bool co_cluster_known(const struct leat_coordinator *coordinator);
 bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
-/** Gets its tables from a voter: who does not vote, or not yet. */
+/** Whether this node gets its tables from a voter: it does not vote, or not yet. */
 bool co_learns(const struct leat_coordinator *coordinator);
 /** Raft begins to run here, after forming or joining. */
 leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *error);
@@ -18,7 +18,7 @@ leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *
 enum { CO_VOTER_BYTES_MAX = LEAT_ADDRESS_BYTES_MAX + 1 + LEAT_NODE_NAME_BYTES_MAX };
 void co_voter_read(const char *text, struct leat_machine_voter *out);
 void co_voter_write(char out[CO_VOTER_BYTES_MAX + 1], const char *address, const char *name);
-/** Whoever this node itself has connected to at the address of a voter, and has said its state; NULL. */
+/** The peer that this node has connected to at the address of a voter, and that has sent its state; NULL: none. */
 const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator,
                                       const char *address);
 const struct raft_server *co_server_of_id(const struct leat_coordinator *coordinator, uint64_t id);
@@ -51,7 +51,7 @@ leat_err co_file_load(struct leat_coordinator *coordinator, const char *name, ui
                       size_t *out_count, struct leat_error *error) LEAT_NODISCARD;
 leat_err co_voter_save(struct leat_coordinator *coordinator,
                        const uint8_t cluster_id[16]) LEAT_NODISCARD;
-/** Who this voter is: voter_id, cluster_id; 1 and none when nothing is written down. */
+/** This voter's identity: voter_id, cluster_id; 1 and none when nothing is stored. */
 leat_err co_voter_load(struct leat_coordinator *coordinator,
                        struct leat_error *error) LEAT_NODISCARD;
 

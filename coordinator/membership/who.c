@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is who among the other coordinators, by what they have said and by what is committed. */
+/* Look-ups among the other coordinators, by their states and by committed entries. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assignment: streamlets get an owner, and their logs an end. Starts, recoveries, moves (a drain is many) and losses
- * that an operator accepts are the same change for different reasons: a reason has its own check, and all are
- * committed by the same functions.
+/* Assignment: streamlets get an owner, and their logs an end. Starts, recoveries, moves (a drain is many) and
+ * accepted losses are the same change for different reasons: each reason has its own check, and the same functions
+ * commit all.
  *
- * In a recovery each streamlet stands for itself: its rows say what was seen of it when the decision was made, and it
- * is passed over when anything of that has changed. So of any number of attempts on one streamlet, by leaders that
- * overlap, by a message that came twice, or by the owner itself that came back and took it, one takes effect. Of every
- * other reason all rows take effect, or none. */
+ * In a recovery each streamlet is decided by itself: its rows have the state of the streamlet at the time of the
+ * decision, and the streamlet is skipped when this state has changed. So only one of several attempts on a streamlet
+ * takes effect: attempts of overlapping leaders, of a duplicate message, or of the former owner that came back. For
+ * every other reason all rows take effect, or none. */
 #include <inttypes.h>
 
 #include "base/assert.h"
@@ -31,15 +31,15 @@ static bool row_holds(const struct leat_machine_log *log, const struct leat_assi
     return is_unchanged(log, row) || LEAT_BUG(LATE_ATTEMPT);
 }
 
-/* What all nodes said of a log that waits with the owner that it has. */
+/* Does the row report what all nodes have of a log that waits, and whose owner stays? */
 static bool row_tells(const struct leat_machine_log *log, const struct leat_assign_row *row)
 {
     return row->decision == LEAT_RECOVER_WAITS && row->heard != 0 && row_holds(log, row) &&
            leat_machine_log_waits(log);
 }
 
-/* A streamlet of which nothing was decided changes its owner only to be answered for: by the node that
- * had it, or by any when nobody had, or that one is not to come back. */
+/* A streamlet without a decided log gets an owner only to answer clients: the last owner, or any node where there was
+ * no owner or the last owner is drained. */
 static bool may_answer_for(const struct leat_machine *machine,
                            const struct leat_machine_stream *stream, uint32_t streamlet,
                            const struct leat_machine_node *owner)
@@ -61,7 +61,7 @@ static bool streamlet_holds(struct leat_machine *machine, const struct leat_mach
     if (!holds && stream && LEAT_BUG(LATE_ATTEMPT)) holds = true;
     const struct leat_machine_node *owner = leat_machine_incarnation_find(machine, row->owner);
     if (!owner || owner->info.crashed || owner->info.state != LEAT_NODE_UP) return false;
-    /* Never from who lives: only a move, which its owner asks for itself, does that. */
+    /* Never from a node that lives: only a move does that, and the owner itself asks for a move. */
     if (row->owner != row->seen_owner && leat_machine_incarnation_lives(machine, row->seen_owner))
         return false;
     return holds;
@@ -174,8 +174,8 @@ static bool move_check(struct leat_machine *machine, const struct leat_assign *i
     return result->rc == LEAT_OK;
 }
 
-/* The owner has ended its epoch by asking, so where the other one can't take its streamlets it gets them back under a
- * new one; result says why. */
+/* The owner has ended its epoch with the request. So if the target can't take the streamlets, the owner gets the
+ * streamlets back under a new epoch; result says why. */
 static struct leat_machine_node *move_target(struct leat_machine *machine,
                                              const struct leat_assign *it,
                                              struct leat_machine_result *result)
@@ -195,10 +195,9 @@ static struct leat_machine_node *move_target(struct leat_machine *machine,
 
 /* ---- loss that an operator accepts ---- */
 
-/* SUBTLE: nothing is given up that a node may still have. (1) A log waits, and what is left of it was
- * looked for on every node but one, which is down. (2) That one comes up, with all that was
- * acknowledged. (3) An operator accepts the loss before recovery has asked it. So what was heard of
- * the log counts until another incarnation is given out. */
+/* SUBTLE: nothing is given up that a node may still have. (1) A log waits, and what is left of it was looked for on
+ * every node but one, which is down. (2) This node comes up, with all acked records. (3) An operator accepts the loss
+ * before recovery has asked the node. So the answers about a log count until the next incarnation is given out. */
 static bool loss_is_known(const struct leat_machine *machine, const struct leat_log_record *record,
                           struct leat_machine_result *result)
 {
@@ -220,8 +219,8 @@ static bool loss_is_known(const struct leat_machine *machine, const struct leat_
     return result->rc == LEAT_OK;
 }
 
-/* Beyond every offset that a record of it ever had, whoever accepted a loss before: what is known may
- * have forgotten an earlier jump, with all that was written after it. */
+/* Beyond every offset that a record of the log ever had, also after earlier accepted losses: the known offset may be
+ * from before an earlier jump, and so before all records written after this jump. */
 static bool loss_jump(const struct leat_machine_log *log, uint64_t *next_offset)
 {
     uint64_t known = *next_offset > log->jumped_to ? *next_offset : log->jumped_to;
@@ -270,7 +269,7 @@ static void log_commit(struct leat_machine_log *log, const struct leat_assign_ro
     bool decided = row->decision == LEAT_RECOVER_TAIL || row->decision == LEAT_RECOVER_LEFT;
     struct leat_log_record record = log->record;
     if (decided) record = (struct leat_log_record){.tail = row->tail};
-    if (heard) { /* one that waits keeps its stamp */
+    if (heard) { /* a log that waits keeps its stamp */
         record.tail = row->tail;
         record.heard = row->heard;
     }
@@ -289,7 +288,7 @@ static void owner_commit(struct leat_machine *machine, struct leat_machine_strea
     stream->desc->streamlets[streamlet].epoch = epoch;
 }
 
-/* A description is immutable once told: one copy per run of its streamlets, told at its end. */
+/* A description is immutable once reported: one copy per run of rows of a stream, reported after the run. */
 static leat_err desc_renew(struct leat_machine *machine, struct leat_machine_stream **stream,
                            struct leat_machine_stream *next)
 {
@@ -380,9 +379,9 @@ static leat_err streamlets_assign(struct leat_machine *machine, const struct lea
     return desc_renew(machine, &stream, NULL);
 }
 
-/* ---- a start: everything that is the node's or nobody's ---- */
+/* ---- a start: all streamlets of the node, and all without an owner ---- */
 
-/* Rows are in order, and one that waits names a streamlet that is left to recovery. */
+/* Rows are in order, and a row that waits names a streamlet that is left to recovery. */
 static bool streamlet_left(struct leat_assign_reader *left, struct leat_log_ref ref)
 {
     struct leat_assign_reader at = *left;
@@ -425,7 +424,7 @@ static leat_err start_assign(struct leat_machine *machine, const struct leat_ass
         (void)leat_machine_epochs_used_up(result);
         return LEAT_OK;
     }
-    /* A log without a row, or that waits, keeps what says where it ends. */
+    /* A log without a row, or a log that waits, keeps its record. */
     for (struct leat_assign_row row; rows.next(&rows, &row);) {
         struct leat_machine_stream *stream;
         struct leat_machine_log *log = leat_machine_log_find(machine, row.log, &stream);

@@ -87,7 +87,7 @@ static bool ref_next(struct leat_msg_reader *reader, struct leat_log_ref *out_re
     return !reader->failed;
 }
 
-/* All logs of the entry, or none: first a pass that checks, then one that changes. */
+/* All logs of the entry, or none: the first pass checks, the second pass changes. */
 leat_err leat_machine_apply_opened(struct leat_machine *machine, struct leat_msg_reader *reader,
                                    struct leat_machine_result *result)
 {

@@ -26,8 +26,8 @@ bool leat_machine_node_has_room(const struct leat_machine_node *node, uint64_t l
     return node->info.logs_most == 0 || node->logs + logs <= node->info.logs_most;
 }
 
-/* SUBTLE: not the one with the fewest alone. (1) A node with little memory comes up, or one that lies: it has room for
- * one log. (2) It has the fewest streamlets, so all that are made are its own. (3) Their logs wait there for memory. */
+/* SUBTLE: the fewest streamlets alone must not decide. (1) A node with room for one log comes up, or a lying node.
+ * (2) This node has the fewest streamlets, so all new streamlets go there. (3) Their logs wait there for memory. */
 struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine, uint32_t logs)
 {
     struct leat_machine_node *best = NULL;
@@ -72,7 +72,8 @@ uint32_t leat_machine_nodes_up(const struct leat_machine *machine)
     return count;
 }
 
-/* What nodes that are up said they have memory for, and the least of that. */
+/* The numbers of logs that nodes announced memory for, of nodes that are up: the sum, the greatest, and the node with
+ * the least. silent: nodes without an announcement. */
 struct room {
     const struct leat_machine_node *least;
     uint64_t all, most, up, silent;
@@ -85,9 +86,10 @@ static void room_add(struct room *room, uint64_t logs)
     if (logs > room->most) room->most = logs;
 }
 
-/* SUBTLE: not what the least of them has, times the others. (1) A node that has the key, or little memory, announces
- * room for one log. (2) Nobody makes a stream any more, until it is drained. And not what the largest has: (1) a node
- * announces room for all logs there may be, (2) streams are made until the others have no memory, (3) it goes. */
+/* SUBTLE: not the least number times the number of nodes: (1) a node with little memory, or a hostile node with the
+ * key, announces room for one log; (2) no stream can be made until this node is drained. And not the greatest number:
+ * (1) a node announces room for all possible logs; (2) streams are made until the other nodes have no memory; (3) the
+ * node goes. */
 bool leat_machine_has_room(const struct leat_machine *machine, uint64_t more,
                            struct leat_machine_result *result)
 {
@@ -104,7 +106,7 @@ bool leat_machine_has_room(const struct leat_machine *machine, uint64_t more,
     if (!room.least) return true;
     for (uint64_t i = 0; i < room.silent; i++)
         room_add(&room, room.least->info.logs_most);
-    /* One may die, and the others get its logs. */
+    /* A node may die, and the other nodes get its logs. */
     uint64_t left = room.up > 1 ? room.all - room.most : room.all;
     if (machine->log_count + more <= left) return true;
     result->rc = leat_error_set(
@@ -216,14 +218,14 @@ static bool name_is_taken(const struct leat_machine_node *node, const struct lea
 }
 
 /* SUBTLE: a data directory that was put back to an older state holds less than it has promised.
- *  1. A node has a copy of all that was acknowledged, under the newest version, and says so to whoever asks.
- *  2. Its directory is replaced by a copy of it, made an hour ago. That has the same version of the last segment.
- *  3. The other copies are lost, or away: it would decide where the log ends.
- * So each start marks the directory, before it comes up, and once it is up writes down that it was. A directory
- * that was up, and has neither the mark of the last start that came up here nor one that was on its way then,
- * is an older state. Under whatever name: it may have been given another one since.
+ *  1. A node has replicas of all acked records, under the newest generation, and reports these to recovery.
+ *  2. Its directory is replaced by a copy made an hour ago, with the same generation of the last segment.
+ *  3. The other replicas are lost, or their nodes are down: this node would decide where the log ends.
+ * So each start writes a mark into the directory before the node comes up, and notes afterwards that the node was up.
+ * A directory of a node that was up is an older state if it lacks both the mark of the last start that came up here
+ * and the mark of a start in progress then. The node's name does not matter: the directory may have a new name.
  *
- * Returns the node whose last start it was; NULL: nobody's. */
+ * Returns the node whose last start it was; NULL: none. */
 static struct leat_machine_node *node_of_directory(struct leat_machine *machine,
                                                    const struct leat_entry_node_up *up)
 {
@@ -234,7 +236,7 @@ static struct leat_machine_node *node_of_directory(struct leat_machine *machine,
     return NULL;
 }
 
-/* `bearer` is the node that came up last from this directory, or from one that it is a copy of. */
+/* `bearer` is the node that came up last from this directory, or from the directory's original. */
 static bool directory_allowed(const struct leat_machine_node *node,
                               const struct leat_machine_node *bearer,
                               const struct leat_entry_node_up *up,
@@ -262,10 +264,10 @@ static bool votes(const struct leat_machine *machine, const char *name, size_t b
     return false;
 }
 
-/* SUBTLE: who takes the address of another node keeps that one out when it comes back, and what is sent to that one
- * comes to it. A node that is not up may have left its address to another machine, as where addresses are lent;
- * not so a voter's, to a node that does not vote: others know nothing but that address when they start. Voters
- * may have changed places. */
+/* SUBTLE: a node with the address of another node keeps the other node out when it comes back, and gets its messages.
+ * The address of a node that is down may belong to another machine by now, as with leased addresses (DHCP). But a
+ * node that does not vote never gets the address of a voter: nodes that start know only this address. Voters may swap
+ * addresses. */
 static bool address_allowed(struct leat_machine *machine, const struct leat_entry_node_up *up,
                             struct leat_machine_result *result)
 {
@@ -396,8 +398,9 @@ static bool all_drained(const struct leat_machine *machine)
     return true;
 }
 
-/* SUBTLE: whether it is the last one is not asked here (co_request_encode() does, and drain_take_back()). Voters of
- * versions that knew no such rule took the drain, others would refuse it: their tables would differ from there on. */
+/* SUBTLE: this function does not check for the last node (co_request_encode() and drain_take_back() do). Voters of
+ * versions without this rule applied such a drain; if later versions refused the entry, the voters' tables would
+ * differ. */
 leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat_msg_reader *reader,
                                        struct leat_machine_result *result)
 {
@@ -442,8 +445,8 @@ leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat
 
 /* ---- crashed ---- */
 
-/* From here on nothing in its name counts, and every node fences it. What it owned is recovered by
- * entries of its own. */
+/* From here on no entry of this incarnation takes effect, and every node fences it. Separate entries recover its
+ * streamlets. */
 leat_err leat_machine_apply_crash(struct leat_machine *machine, struct leat_msg_reader *reader,
                                   struct leat_machine_result *result)
 {
@@ -459,7 +462,7 @@ leat_err leat_machine_apply_crash(struct leat_machine *machine, struct leat_msg_
         node->info.draining && node->info.streamlets == 0 ? LEAT_NODE_GONE : LEAT_NODE_DOWN;
     machine->changes++;
     machine->node_changes++;
-    node->changes++; /* an adoption that it asked for before is refused */
+    node->changes++; /* an earlier adoption of this node is refused */
     node_told(machine, node);
     return LEAT_OK;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests with an id of their own take effect once.
  *
- * Whoever lost sight of a request (its leader died) sends it again, and it may then be committed
- * twice. For every session (a coordinator's process) the highest sequence is kept, and what the
- * last LEAT_OUTCOMES_MAX requests came to. A sequence at or below the highest is looked for there;
- * one that is not there was overtaken by later ones and has never been applied. */
+ * A coordinator whose leader died sends its request again, and the request may then be committed twice. For every
+ * session (a coordinator's process) the machine keeps the highest sequence and the outcomes of the last
+ * LEAT_OUTCOMES_MAX requests. A sequence at or below the highest is looked up among these outcomes; if it is not
+ * there, later requests overtook the request, and it has never been applied. */
 #include "coordinator/metadata/private.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 
-/* Moved to the front; the one unused for longest falls off the end. */
+/* Moved to the front; the least recently used session is dropped. */
 static struct leat_machine_session *session_take(struct leat_machine *machine, uint64_t session)
 {
     struct leat_machine_session found = {.session = session};

@@ -32,8 +32,8 @@ leat_err leat_machine_apply_producer_ids(struct leat_machine *machine,
     struct leat_entry_producer_ids ids;
     (void)leat_entry_producer_ids_read(reader, &ids);
     if (!leat_msg_read_done(reader) || ids.count == 0) return leat_machine_malformed(result);
-    /* All voters, of whichever version, say the same: how many is in the entry, and the limit is the type's.
-     * A refusal, and not what stops a voter: all of them would stop here, at each start again. */
+    /* All voters, of any version, decide the same: the count is in the entry, and the limit is the type's. A refusal,
+     * not an error that stops the voter: all voters would stop here, at each start again. */
     if (machine->next_producer_id > INT64_MAX - (int64_t)ids.count) {
         result->rc =
             leat_error_set(&result->error, LEAT_E_TOO_MANY, "all producer ids are used up");
@@ -86,9 +86,9 @@ static leat_err create_check(struct leat_machine *machine, struct leat_msg_strin
 
 /* ---- names that were deleted ----
  *
- * An idempotent producer whose topic is deleted and made again goes on with its next sequence, which a
- * log that knows nothing of it would refuse for good. Only such streams take it: elsewhere it means
- * that the producer's first batch has been lost on its way. */
+ * An idempotent producer whose topic is deleted and created again goes on with its next sequence, which a log without
+ * state of this producer would refuse for good. Only streams with such names accept the sequence: elsewhere the
+ * producer's first batch has been lost on its way. */
 
 static uint32_t name_mark(const char *name, size_t bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ASSIGN: its rows written and read, and the parts of a start put together. What it does is in apply_assign.c. */
+/* ASSIGN: writing and reading its rows, and joining the parts of a start. The effect is in apply_assign.c. */
 #include "coordinator/metadata/assign.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "coordinator/metadata/private.h"
 
-/* Of a log. tells: of one that waits all nodes were heard. */
+/* Fields of a log. tells: the log waits, and all nodes were heard. */
 static uint32_t fields_of(uint32_t decision, bool tells)
 {
     enum { DECISION = 5, END = 9, HEARD = 10 };
@@ -89,10 +89,10 @@ static void staged_drop(struct leat_machine *machine)
     machine->staged_bytes = machine->staged_capacity = 0;
 }
 
-/* SUBTLE: what an attempt has brought is kept on every node until its last entry, in memory of the budget. (1) A node
- * that lies, or a broken one, begins an adoption, and its rows name nothing that there is. (2) It never sends the
- * last entry. So there is room for a row of each log of the cluster, of which an adoption that is accepted has no more.
- * Where streams were deleted meanwhile, an honest one names logs that are gone: it would be refused at its end. */
+/* SUBTLE: every node keeps the rows of an attempt until its last entry, in memory of the budget. (1) A lying or
+ * broken node begins an adoption with rows of logs that do not exist. (2) The node never sends the last entry. So the
+ * limit is a row for each log of the cluster: an accepted adoption has no more. Where streams were deleted meanwhile,
+ * an honest adoption names logs that are gone: it would be refused at its end. */
 static size_t staged_most(const struct leat_machine *machine, size_t row_bytes)
 {
     uint64_t most = machine->log_count * row_bytes;
@@ -119,7 +119,7 @@ leat_err leat_machine_start_part(struct leat_machine *machine, const struct leat
                                  struct leat_assign *assign, struct leat_machine_result *result)
 {
     if (part->attempt == 0) return leat_machine_malformed(result);
-    /* A new attempt replaces one that never came to its end. */
+    /* A new attempt replaces an attempt that was never completed. */
     if (part->number == 0) {
         staged_drop(machine);
         machine->staged_attempt = part->attempt;
@@ -141,7 +141,8 @@ leat_err leat_machine_start_part(struct leat_machine *machine, const struct leat
 
 /* ---- the entry ---- */
 
-/* All of it, before anything changes: who asks speaks of what is its own, and says what its reason may decide. */
+/* All rows, before anything changes: the rows name streamlets of the requester, and decisions that its reason
+ * allows. */
 static bool rows_decode(struct leat_assign *assign, struct leat_assign_reader *all)
 {
     static const uint8_t decisions[] = {
@@ -156,7 +157,8 @@ static bool rows_decode(struct leat_assign *assign, struct leat_assign_reader *a
     bool own = true;
     for (struct leat_assign_row row; all->next(all, &row); count++) {
         if (!(decisions[reason] & 1 << row.decision)) return false;
-        if (reason == LEAT_ASSIGN_START && row.heard != 0) return false; /* nobody else was asked */
+        /* no other node was asked */
+        if (reason == LEAT_ASSIGN_START && row.heard != 0) return false;
         if (reason == LEAT_ASSIGN_RECOVERY && row.log.log != row.rows - 1 - all->rows) return false;
         if (count == 0 && reason != LEAT_ASSIGN_START) assign->owner = row.owner;
         if (reason == LEAT_ASSIGN_START || reason == LEAT_ASSIGN_LOSS)

@@ -7,12 +7,13 @@
 
 /* Numbers are in stored logs. */
 enum leat_assign_reason {
-    LEAT_ASSIGN_START = 1,    /* a node came up: it takes what is its own or nobody's */
+    /* a node came up: it takes its own streamlets, and streamlets without an owner */
+    LEAT_ASSIGN_START = 1,
     LEAT_ASSIGN_RECOVERY = 2, /* a streamlet's owner crashed, or a log of it waits */
     LEAT_ASSIGN_MOVE = 3,     /* its owner gives it to another: also when that owner is drained */
     LEAT_ASSIGN_LOSS = 4,     /* an operator gives up what is missing of a log */
 };
-/* What an assignment says of one log, with what it says of the log's streamlet. */
+/* The row of a log in an assignment, with the fields of the log's streamlet. */
 struct leat_assign_row {
     struct leat_log_ref log;
     uint64_t seen_owner, owner; /* incarnations: the owner when it was decided, and the new one */
@@ -38,10 +39,10 @@ struct leat_assign_entry {
     uint32_t part;                 /* START: of the attempt, from 0; the last one has the rest */
     uint32_t streamlets;           /* that follow, the rest among them */
 };
-/** Behind leat_assign_streamlet_write(), row->rows times. */
+/** After leat_assign_streamlet_write(), row->rows times. */
 void leat_assign_log_write(struct leat_msg_writer *writer, const struct leat_assign_row *row);
-/** START: all else that is this node's or nobody's gets this owner, and ends where it is known to. seen: what
- * leat_machine_seen() was. */
+/** START: all other streamlets of this node, and those without an owner, get this owner; their logs end at their tail
+ * records. seen: what leat_machine_seen() was. */
 void leat_assign_rest_write(struct leat_msg_writer *writer, uint64_t owner, uint64_t seen);
 
 #endif

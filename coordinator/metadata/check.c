@@ -41,7 +41,7 @@ void leat_machine_check(const struct leat_machine *machine)
         const struct leat_machine_node *node = &machine->nodes[i];
         LEAT_ASSERT_CMP(node->info.streamlets, ==, owned[i].streamlets);
         LEAT_ASSERT_CMP(node->logs, ==, owned[i].logs);
-        /* Who is declared crashed is not up again under the same incarnation. */
+        /* A node that was declared crashed is never up again under the same incarnation. */
         LEAT_ASSERT(!node->info.crashed || node->info.state != LEAT_NODE_UP);
     }
     LEAT_ASSERT_CMP(machine->session_count, <=, LEAT_SESSIONS_MAX);

@@ -23,8 +23,8 @@ static struct leat_tail_row row_of_mark(const struct leat_log_marks *marks)
     };
 }
 
-/* A longer one that ends at the recorded offset is right as well: nothing but the close entry can have been added to
- * it, because a segment that has a record is never appended to again, and the node wrote it itself. */
+/* A longer segment that ends at the recorded offset is right as well: only the close entry can have been added,
+ * because a segment with a tail record never takes appends again, and this node wrote the segment itself. */
 static struct leat_tail_row row_of_closed(const struct leat_log_marks *marks,
                                           const struct leat_tail_record *end)
 {
@@ -43,7 +43,7 @@ static struct leat_tail_row row_of_closed(const struct leat_log_marks *marks,
 void leat_decide_tail(struct leat_log_ref log, const struct leat_log_record *record,
                       const struct leat_log_marks *marks, struct leat_log_decision *out_decision)
 {
-    /* Its own copy needs no other beside it; and what a loss was accepted of it goes on without. */
+    /* The node's own replica is enough. After an accepted loss the log goes on without the lost records. */
     const struct leat_tail_question question = {.record = record, .majority = 1, .all_heard = true};
     struct leat_tail_row rows[2];
     struct leat_tail tail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a log ends by what one node holds of its own. Pure; metadata/tail.h has the rule for what many hold. */
+/* Where a log ends by a single node's own segments. Pure; metadata/tail.h has the rule for several nodes. */
 #ifndef LEAT_COORDINATOR_METADATA_DECIDE_H
 #define LEAT_COORDINATOR_METADATA_DECIDE_H
 

@@ -26,7 +26,7 @@ static leat_machine_apply_fn *const applies[] = {
     [LEAT_COMMAND_ASSIGN] = leat_machine_apply_assign,
 };
 
-/* A cluster is formed by the first entry of all, before anybody may ask for anything. */
+/* A cluster is formed by the first entry of all, before any request. */
 static bool kind_wraps(uint32_t kind)
 {
     return kind != LEAT_COMMAND_REQUEST && kind != LEAT_COMMAND_FORM;

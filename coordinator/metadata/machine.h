@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The coordinator's state machine: tables, and the committed entries that change them.
  *
- * Deterministic: the same entries give the same tables and the same snapshot bytes on every voter.
- * It looks at no clock and draws no random number; whatever an entry needs lies in the entry.
+ * Deterministic: the same entries give the same tables and the same snapshot bytes on every voter. The machine uses
+ * no clock and no random number; an entry has all that it needs.
  */
 #ifndef LEAT_COORDINATOR_METADATA_MACHINE_H
 #define LEAT_COORDINATOR_METADATA_MACHINE_H
@@ -47,7 +47,7 @@ enum leat_recover_decision {
     LEAT_RECOVER_WAITS = 0,  /* keeps its stamp */
     LEAT_RECOVER_TAIL = 1,   /* this tail becomes its record */
     LEAT_RECOVER_STANDS = 2, /* its record is a tail and stays */
-    LEAT_RECOVER_LEFT = 3,   /* this is what is left of it: the rest is given up */
+    LEAT_RECOVER_LEFT = 3,   /* this is what is left of the log: the rest is given up */
 };
 enum { LEAT_OWNER_NONE = 0xffff };
 
@@ -69,7 +69,7 @@ struct leat_machine_node {
     struct leat_node_info info;
     uint8_t id[16];   /* of its data directory */
     uint64_t boot;    /* the directory's mark of the last start that came up; 0: none is known */
-    uint64_t changes; /* to what it owns, or where that ends */
+    uint64_t changes; /* to its streamlets, or to the ends of their logs */
     uint64_t logs;    /* of the streamlets that it owns */
     uint64_t adopted; /* the incarnation that adopted here, as far as this process saw; not kept */
 };
@@ -98,7 +98,7 @@ struct leat_machine_outcome {
     uint32_t rc, stream_id, id_count, epoch;
 };
 
-/* As raft's configuration has it: who votes, and may soon. */
+/* From raft's configuration: voters, and joining voters. */
 struct leat_machine_voter {
     char address[LEAT_ADDRESS_BYTES_MAX + 1];
     char name[LEAT_NODE_NAME_BYTES_MAX + 1]; /* ""; not said by a configuration of old */
@@ -113,8 +113,8 @@ struct leat_machine {
     uint32_t next_epoch;     /* from 1 */
     uint64_t next_incarnation;
     int64_t next_producer_id;
-    uint64_t changes;                    /* entries that changed who owns what or where it ends */
-    uint64_t unowned_changes;            /* the same of what nobody owns */
+    uint64_t changes;                    /* entries that changed an owner or the end of a log */
+    uint64_t unowned_changes;            /* the same of streamlets without an owner */
     uint64_t node_changes;               /* nodes that came, crashed, adopted; not kept */
     struct leat_machine_stream *streams; /* ascending ids */
     uint32_t stream_count, stream_capacity;
@@ -128,7 +128,7 @@ struct leat_machine {
     struct leat_machine_voter voters[LEAT_VOTERS_MAX]; /* of the last configuration before here */
     uint32_t voter_count;
     uint64_t log_count;
-    /* Chunks of the one attempt that is coming in: rows only, concatenated. */
+    /* Chunks of the attempt that is coming in: rows only, concatenated. */
     uint64_t staged_attempt;
     uint32_t staged_next;
     uint8_t *staged;
@@ -161,10 +161,10 @@ leat_err leat_machine_apply(struct leat_machine *machine, const uint8_t *bytes, 
 /** What came of a request; false: not known, or not any more. */
 bool leat_machine_outcome(struct leat_machine *machine, uint64_t session, uint64_t sequence,
                           struct leat_machine_result *out_result);
-/** Would no node be left that streamlets may be given to, now or when it is up again, were this one
- * drained? Not of one that is, or that is not known. */
+/** Is this the last node that may get streamlets, now or when it is up again? False for a node that is drained, or
+ * unknown. */
 bool leat_machine_drains_last(struct leat_machine *machine, const char *name, size_t bytes);
-/** May a voter propose this for somebody else: is it a REQUEST of a known kind? */
+/** May a voter propose this for another node: is it a REQUEST of a known kind? */
 bool leat_machine_command_known(const uint8_t *bytes, size_t count);
 /** The whole state as bytes; given, leat_mem_free(). */
 leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out_bytes,
@@ -195,7 +195,7 @@ static inline uint16_t leat_machine_node_index(const struct leat_machine *machin
 {
     return (uint16_t)(node - machine->nodes);
 }
-/** May this node adopt the streamlet: is it its own, or nobody's? */
+/** May this node adopt the streamlet: does the node own it, or has it no owner? */
 bool leat_machine_adoptable(const struct leat_machine *machine,
                             const struct leat_machine_stream *stream, uint32_t streamlet,
                             const struct leat_machine_node *node);
@@ -213,21 +213,21 @@ struct leat_machine_log *leat_machine_log_find(const struct leat_machine *machin
                                                struct leat_machine_stream **out_stream);
 /** How many nodes may get something new. */
 uint32_t leat_machine_nodes_up(const struct leat_machine *machine);
-/** Has it said that it has memory for so many logs beside its own? Who said nothing has. */
+/** Has the node announced memory for so many logs beside its own? True for a node that announced nothing. */
 bool leat_machine_node_has_room(const struct leat_machine_node *node, uint64_t logs);
 /**
- * Is there memory for so many logs more, also without the node that has most, by what the nodes said
- * when they came up? Who said nothing counts as the least of the others; where none said anything
- * nothing is known. Else result says why not.
+ * Is there memory for so many logs more, also without the node that has most, by the nodes' announcements when they
+ * came up? A node without an announcement counts as the least of the other nodes; without any announcement nothing is
+ * known, and the answer is yes. If false, result says why.
  *
- * SUBTLE: brokers check before they ask, each by what it knows itself. (1) Clients make streams through
- * N nodes in the same moment. (2) Each node finds room for them. (3) All are committed: N times of what
- * there is room for, and at the next start every node has them again. So it is checked where they are
- * one behind the other, and by numbers that all voters have.
+ * SUBTLE: brokers check before they ask, each by its own tables. (1) Clients make streams through N nodes in the same
+ * moment. (2) Each node finds room for them. (3) All are committed: N times as many as there is room for, and at the
+ * next start every node has them again. So the check is repeated when entries are applied, in order, with numbers
+ * that all voters have.
  */
 bool leat_machine_has_room(const struct leat_machine *machine, uint64_t more,
                            struct leat_machine_result *result);
-/** Different hosts among them: as they name their machine, or else node addresses without ports. */
+/** Different hosts of nodes that are up: by configured host name, or else by node address without port. */
 uint32_t leat_machine_hosts_up(const struct leat_machine *machine);
 /** Bytes of a whole name are equal. */
 bool leat_machine_text_equal(const char *text, const char *view, size_t view_bytes);

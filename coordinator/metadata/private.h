@@ -33,8 +33,9 @@ leat_machine_apply_fn leat_machine_apply_stream_delete;
 leat_machine_apply_fn leat_machine_apply_producer_ids;
 leat_machine_apply_fn leat_machine_apply_barrier;
 
-/** The step of a log's record from one state to the next: from each to those that an owner or an assignment decides,
- * but what is recorded never waits, and what was heard of a log that waits is not forgotten. */
+/** The step of a log's record from one state to the next: from each state to the states that an owner or an
+ * assignment decides. But a log with a tail record never waits, and the answers about a log that waits are not
+ * forgotten. */
 static inline void leat_record_enter(enum leat_record_state *state, enum leat_record_state to)
 {
     enum {
@@ -95,7 +96,7 @@ struct leat_assign {
     bool leaves;    /* START: streamlets with a row that WAITS are left to recovery */
     struct leat_assign_reader rows;
 };
-/** Rows are checked and applied: those of a RECOVERY by streamlet, others all or none. */
+/** Rows are checked and applied: by streamlet in a RECOVERY, otherwise all or none. */
 leat_err leat_machine_assign(struct leat_machine *machine, const struct leat_assign *assign,
                              struct leat_machine_result *result);
 
@@ -103,8 +104,8 @@ leat_err leat_machine_assign(struct leat_machine *machine, const struct leat_ass
 leat_machine_apply_fn leat_machine_apply_assign;
 /** Rows of streamlets, as ASSIGN and RECOVER have them. */
 leat_assign_next_fn leat_assign_next;
-/** One part of a start has come: with the last one it is assigned, and not before. row_bytes: the most that a row
- * may have, so that an attempt is not kept whose rows can't all be of logs. */
+/** One part of a start has come: the assignment is made with the last part, and not before. row_bytes: the longest
+ * possible row, so that an attempt with more rows than there are logs is not kept. */
 struct leat_assign_part {
     uint64_t attempt;
     uint32_t number;
@@ -129,10 +130,11 @@ leat_machine_apply_fn leat_machine_apply_node_up;
 leat_machine_apply_fn leat_machine_apply_node_drain;
 leat_machine_apply_fn leat_machine_apply_node_state;
 leat_machine_apply_fn leat_machine_apply_crash;
-/** Who shall own one streamlet more, of so many logs: of the nodes that are up and not draining, and have said that
- * they have memory for them, the one with the fewest; where none has, of all of them. NULL: there is none. */
+/** The owner for an additional streamlet with `logs` logs: among nodes that are up, not draining, and announced
+ * memory for the logs, the node with the fewest streamlets; if no node has memory, among all nodes that are up and
+ * not draining. NULL: there is none. */
 struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine, uint32_t logs);
-/** It has one streamlet more, or less, of so many logs. */
+/** The node has an additional streamlet with `logs` logs, or (not more) loses such a streamlet. */
 void leat_machine_owner_count(struct leat_machine_node *node, uint32_t logs, bool more);
 
 /* apply_request.c */

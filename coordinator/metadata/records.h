@@ -21,9 +21,9 @@ struct leat_stream_desc {
     char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
     struct leat_stream_settings settings; /* complete */
     bool internal;                        /* name starts with "leat." : not listed, not deletable */
-    bool
-        remade; /* a stream of this name was deleted not long before: producers that wrote to that one
-                    go on here, in the middle of their sequences */
+    /* a stream of this name was deleted not long before: producers of the deleted stream go on here, in the
+     * middle of their sequences */
+    bool remade;
     uint32_t streamlet_count;
     struct {
         uint64_t owner; /* incarnation */
@@ -33,7 +33,7 @@ struct leat_stream_desc {
 void leat_stream_desc_ref(struct leat_stream_desc *desc);
 void leat_stream_desc_unref(struct leat_stream_desc *desc);
 
-/* Where a log ends, when it is not its marks that say so. */
+/* Where a log ends, where open replicas do not decide this. */
 struct leat_tail_record {
     uint64_t segment;          /* last segment; UINT64_MAX = the log has none yet */
     struct leat_extent extent; /* of it */
@@ -41,11 +41,11 @@ struct leat_tail_record {
     bool jumped; /* offsets before next_offset were given up */
 };
 
-/* What the node found of one log at start; input of the decision. Ascending by log. */
+/* What the node found of a log at its start; input of the decision. Ascending by log. */
 struct leat_log_marks {
     struct leat_log_ref log;
     bool has_mark;
-    uint64_t mark_segment; /* lowest with a mark, but of those behind which the log went on */
+    uint64_t mark_segment; /* the lowest segment with a mark after which the log did not go on */
     struct leat_epoch mark_epoch;
     uint32_t mark_version; /* 0: not said, that is 1 */
     struct leat_extent mark_extent;
@@ -66,7 +66,8 @@ struct leat_log_decision {
     struct leat_log_ref log;
     enum leat_decision kind;
     struct leat_tail_record tail; /* TAIL */
-    bool elsewhere; /* TAIL: what it names was not found; it was given up, or other nodes have it */
+    /* TAIL: its segment was not found here; it was given up, or is on other nodes */
+    bool elsewhere;
     struct leat_epoch epoch; /* this owner's; 0: the streamlet stays as it is */
     /* WAIT, and its streamlet was not adopted (epoch 0): recovery decides with what all nodes hold.
      * What is here is kept as replicas. */
@@ -83,8 +84,8 @@ struct leat_log_record {
     /* Opened, and the log waits: every node has said what it holds, when the cluster had given out
      * incarnations below this (0: not so). Then `tail` is the best of it, not where the log ends. */
     uint64_t heard;
-    /* Opened: where it had been decided to end when the stamp's epoch began. What copies of other epochs
-     * have behind that was promised to nobody. Zeros: not known, it was opened by an earlier version. */
+    /* Opened: the decided end of the log when the stamp's epoch began. Bytes that replicas of other epochs have after
+     * this end were never acked. Zeros: not known, the log was opened by an earlier version. */
     struct leat_tail_record began;
 };
 /* What says where a log ends (README.md, "A log's record"). Not stored: derived from the record and the epoch. */
@@ -93,9 +94,9 @@ enum leat_record_state {
     LEAT_RECORD_ENDED,  /* its tail record */
     LEAT_RECORD_LEFT,   /* its tail record, which an operator accepted */
     LEAT_RECORD_OPENED, /* open replicas with the stamp */
-    /* The same, and they are of an earlier ownership: nobody serves it until recovery has decided where it ends. */
+    /* Open replicas of an earlier ownership: no node serves the log until recovery has decided where the log ends. */
     LEAT_RECORD_WAITS,
-    LEAT_RECORD_WAITS_HEARD, /* likewise; all nodes have said what is left of it */
+    LEAT_RECORD_WAITS_HEARD, /* likewise; all nodes have reported what is left */
 };
 /** epoch: the log's, of its owner. */
 static inline enum leat_record_state leat_record_state(const struct leat_log_record *record,
@@ -106,7 +107,7 @@ static inline enum leat_record_state leat_record_state(const struct leat_log_rec
     if (record->tail.jumped) return LEAT_RECORD_LEFT;
     return record->tail.segment == UINT64_MAX ? LEAT_RECORD_EMPTY : LEAT_RECORD_ENDED;
 }
-/** Nobody serves it until recovery has decided where it ends. */
+/** No node serves the log until recovery has decided its end. */
 static inline bool leat_record_waits(const struct leat_log_record *record, struct leat_epoch epoch)
 {
     return leat_record_state(record, epoch) >= LEAT_RECORD_WAITS;
@@ -136,12 +137,12 @@ struct leat_node_info {
     char host[LEAT_RACK_BYTES_MAX + 1];             /* the machine; "": by its node address */
     uint32_t cores;
     enum leat_node_state state;
-    /* This incarnation was declared crashed, for good (state is DOWN): whoever keeps replicas fences
-     * it, and all before it. A newer incarnation under this name says the same of all before. */
+    /* This incarnation was declared crashed, for good (state is DOWN): every backup fences this incarnation, and all
+     * before. A newer incarnation under this name says the same of all earlier incarnations. */
     bool crashed;
     bool draining;         /* gets nothing new */
-    uint64_t memory_bytes; /* of segments, as it said when it came up */
-    uint64_t logs_most;    /* that it has memory for, as it said then; 0: not said */
+    uint64_t memory_bytes; /* of segments, announced when it came up */
+    uint64_t logs_most;    /* that it has memory for, announced when it came up; 0: not announced */
     uint64_t streamlets;   /* that it owns */
 };
 
@@ -160,12 +161,12 @@ struct leat_replica_row {
     struct leat_epoch epoch; /* its writer's; 0: not said */
     uint32_t version;
     struct leat_extent extent;   /* its valid prefix */
-    struct leat_extent previous; /* of the segment before it, as its start entry names it */
+    struct leat_extent previous; /* of the segment before, named by the start entry */
     uint64_t base_offset, next_offset;
     int64_t max_timestamp_ms;
     bool only_start; /* MARK: no batch yet, so the segment before it is needed */
-    /* MARK: behind its end lies what may be a torn write, or damage to one that was acked. Alone it does
-     * not say where its log ends. */
+    /* MARK: bytes after its end may be a torn write, or a damaged acked write. Alone the replica does not say where
+     * its log ends. */
     bool ragged;
     bool durable; /* the extent would survive a power cut */
     /* leat_log_decided() names this segment, and the replica begins with exactly those bytes, whatever

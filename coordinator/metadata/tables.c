@@ -16,7 +16,7 @@ void leat_stream_desc_ref(struct leat_stream_desc *desc)
 
 void leat_stream_desc_unref(struct leat_stream_desc *desc)
 {
-    /* acq_rel: whoever frees must see every other holder's last use. */
+    /* acq_rel: the thread that frees must see every other holder's last use. */
     if (desc && atomic_fetch_sub_explicit(&desc->refs, 1, memory_order_acq_rel) == 1)
         leat_mem_free(desc);
 }
@@ -85,7 +85,7 @@ static uint32_t name_hash(const char *name, size_t bytes)
     return leat_crc32c(0, name, bytes);
 }
 
-/* The slot that holds the name, or the free one where it belongs. */
+/* The slot that holds the name, or the free slot for the name. */
 static uint32_t name_slot(struct leat_machine *machine, const char *name, size_t bytes)
 {
     uint32_t mask = machine->name_capacity - 1;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends: see tail.h.
  *
- * Exactly one thing may say it: the coordinator's record of an end, or the open replicas of the ownership that the
- * coordinator knows as opened. What contradicts that is named and waited for; nothing is ever taken because it is
- * the best that was found.
+ * Exactly one source decides the end: the coordinator's tail record, or the open replicas of the ownership that the
+ * coordinator knows as opened. If this source is missing or contradictory, the log waits, and the reason is named; no
+ * end is ever decided because it is the best that was found.
  *
- * An open replica of the current epoch and generation holds everything that was acked: an ack needs every copy of
- * the current generation, and the replica is one of them. So any one is enough, whichever nodes do not answer; more
- * answers can only add bytes that nobody was promised. */
+ * An open replica of the current epoch and generation holds everything that was acked: an ack needs every copy of the
+ * current generation, and the replica is such a copy. So any such replica is enough, whichever nodes do not answer;
+ * more answers can only add bytes that were never acked. */
 #include "coordinator/metadata/tail.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 
-/* One question while it is answered. */
+/* A question, while the rule runs. */
 struct asked {
     const struct leat_log_record *record;
     const struct leat_tail_row *rows;
@@ -52,12 +52,13 @@ static void hold(struct leat_tail *out, size_t at)
 
 /* ---- by the coordinator's record ---- */
 
-/* SUBTLE: a longer replica counts only where its node has compared its beginning by the prefix id. That it is closed
- * and ends at the same offset is not enough:
- *  1. X begins segment 5 at offset 90, writes ten records and closes it, unheard: it was never committed as
- *     opened. Y begins it anew, with ten others, which are acked, and its end is committed.
- *  2. Y and the nodes with its copies are away; X's copy is longer, and ends at 100, too.
- *  3. Were X's copy counted, the log would be given away as one that was found, and no node would have its bytes. */
+/* SUBTLE: a longer replica counts only where its node has compared its beginning by the prefix id. A closed replica
+ * that ends at the same offset is not enough:
+ *  1. X begins segment 5 at offset 90, writes ten records and closes the segment; no entry "opened" was committed. Y
+ *     begins segment 5 anew, with ten different records, which are acked; the tail record is committed.
+ *  2. Y and the backups with its replicas are down; X's copy is longer, and ends at 100, too.
+ *  3. If X's copy counted, the log would get an owner as if its tail had been found, and no node would have the
+ *     bytes. */
 static bool has_bytes(const struct leat_tail_record *end, const struct leat_tail_row *row)
 {
     if (end->extent.bytes == 0) return false; /* it names none */
@@ -82,12 +83,13 @@ static bool is_last_left(const struct asked *it, size_t at)
     return true;
 }
 
-/* SUBTLE: what was given up is not asked for, but what was left is.
- *  1. The only copy of a log lost its end, and the loss is accepted; older segments are left, and readers at 100.
- *  2. Its node dies before anything was appended, and another gets the log, which has nothing of it.
- *  3. That one calls 100 too low, and begins where offsets jumped to; when the first node has the log again it begins
- *     at 0, and so do readers that were sent away.
- * So it waits until what is left was found, or no node is left to ask. */
+/* SUBTLE: given up bytes are not waited for, but remaining bytes are.
+ *  1. The only copy of a log lost its end, and the loss is accepted; older segments are left, and consumers are at
+ *     100.
+ *  2. Its node dies before any append, and another node, without segments of the log, becomes the owner.
+ *  3. The new owner calls 100 too low, and begins at the offset after the gap. When the first node owns the log again
+ *     the log begins at 0, and so do consumers that were sent away. So the log waits until the remaining bytes are
+ *     found, or no node is left to ask. */
 static void by_record(const struct asked *it, struct leat_tail *out)
 {
     const struct leat_tail_record *end = &it->record->tail;
@@ -109,9 +111,9 @@ static void by_record(const struct asked *it, struct leat_tail *out)
 
 /* ---- by open replicas ---- */
 
-/* The epoch exactly: a higher one is an ownership that never committed "opened", a lower one an owner of the past.
- * Either may be empty where acked batches should be. A lower generation is of a copy that was left out when it was
- * raised: acks went on without that copy. */
+/* The epoch exactly: a higher epoch belongs to an owner that never committed "opened", a lower epoch to a former
+ * owner. Either replica may be empty where acked batches should be. A replica of a lower generation was lost when the
+ * generation was raised: acks went on without this replica. */
 static bool is_current(const struct leat_log_record *record, const struct leat_tail_row *row)
 {
     return row->state == LEAT_TAIL_OPEN &&
@@ -119,14 +121,13 @@ static bool is_current(const struct leat_log_record *record, const struct leat_t
            (row->generation >= record->stamp_version || LEAT_BUG(OLD_VERSION_COUNTS));
 }
 
-/* SUBTLE: N+1 becomes the head when N is closed on all its copies: not before that does it get a record
- * (log_may_seal()), is it closed, or N+2 started. Where N+1 was the head, an open replica of N is one whose close
- * entry was damaged, or did not get to its catalogue.
- *  1. The row of segment 4 says that it was being written, as what closed it never got to the catalogue. 5 to 7 are
- *     acked, and 7 is open.
- *  2. A bit flips in 4: it is not closed by its bytes, so it is open, and the lowest.
- *  3. Did the log end there 5 to 7 would be dropped.
- * A copy that an attempt to recover closed says nothing of that: there N+1 may have been started, and no more. */
+/* SUBTLE: N+1 becomes the head when N is closed on all replicas: only then does N+1 get a tail record
+ * (log_may_seal()), is N+1 closed, or N+2 started. Where N+1 was the head, an open replica of N lacks its close entry
+ * because of damage, or because the entry did not get to the catalogue.
+ *  1. The catalogue has segment 4 as open, since its close never got there. 5 to 7 are acked, and 7 is open.
+ *  2. A bit flips in 4: its bytes do not show a close entry, so 4 is the lowest open segment.
+ *  3. If the log ended at 4, 5 to 7 would be dropped.
+ * A replica that a recovery attempt closed proves nothing: N+1 may only have been started then. */
 bool leat_tail_went_on(const struct leat_tail_row *row, const struct leat_tail_row *later)
 {
     if (later->state == LEAT_TAIL_MISSING || later->segment <= row->segment ||
@@ -177,7 +178,7 @@ static bool follows_closed(const struct asked *it, const struct leat_tail_row *r
  *  1. X and B have acked 0..100; a bit flips in B's file, in what came last.
  *  2. Both lose their power, and B is up first: a valid prefix of 90, as a torn write would have left it.
  *  3. The log ends at 90; X comes up, and its copy is too long.
- * Torn ones do say it when most of the log's copies have them, since damage is on a minority. */
+ * Torn ends count when a majority of the log's replicas has them, since damage hits a minority. */
 static bool is_sure(const struct asked *it, uint64_t segment)
 {
     uint32_t nodes = 0;
@@ -194,7 +195,8 @@ static bool is_sure(const struct asked *it, uint64_t segment)
     return nodes >= it->majority;
 }
 
-/* The longest of the lowest segment that has an open replica. sure: of those that say how much was acked. */
+/* The longest replica of the lowest segment that has an open replica. sure: only replicas that prove how much was
+ * acked. */
 static const struct leat_tail_row *lowest(const struct asked *it, bool sure)
 {
     const struct leat_tail_row *best = NULL;
@@ -212,10 +214,11 @@ static const struct leat_tail_row *lowest(const struct asked *it, bool sure)
     return best;
 }
 
-/* SUBTLE: when all were heard the lowest is passed over where it was closed elsewhere.
- *  1. Of segment 5 the close entry is damaged on X, and B has it closed. The head, 6, is on B and C.
+/* SUBTLE: when all nodes were heard, the lowest open segment is skipped if another node has it closed.
+ *  1. The close entry of segment 5 is damaged on X; B has 5 closed. The head, 6, is on B and C.
  *  2. The power goes, which tears B's last write to 6. C does not come back, and is given up.
- *  3. No open replica is sure. Were the lowest taken the log would end with 5, and what was acked in 6 be dropped. */
+ *  3. No open replica is sure. If the lowest were taken, the log would end with 5, and acked records in 6 would be
+ *     dropped. */
 static const struct leat_tail_row *all_there_is(const struct asked *it,
                                                 const struct leat_tail_row *first)
 {
@@ -224,7 +227,8 @@ static const struct leat_tail_row *all_there_is(const struct asked *it,
         if (is_candidate(it, i) && it->rows[i].segment > best->segment &&
             follows_closed(it, &it->rows[i]))
             best = &it->rows[i];
-    /* The one that shows that the log went on there may have no more than its start, which needs less to show it. */
+    /* The replica found above may have only a start entry, since a start entry is enough to show that the log went
+     * on. */
     for (size_t i = 0; i < it->count; i++)
         if (is_candidate(it, i) && it->rows[i].segment == best->segment &&
             it->rows[i].prefix.bytes > best->prefix.bytes)
@@ -232,9 +236,9 @@ static const struct leat_tail_row *all_there_is(const struct asked *it,
     return best;
 }
 
-/* The replica that says where the log ends. NULL: there are open ones, but they do not.
- * A segment is not the last because of a torn replica where a higher one is there and what lies between is closed
- * somewhere: it was the close entry that the damage hit. */
+/* The replica that decides the end of the log. NULL: there are open replicas, but none decides. A torn replica does
+ * not make its segment the last if a higher segment is open and the segment before the higher segment is closed
+ * somewhere: then the damage hit a close entry. */
 static const struct leat_tail_row *
 end_find(const struct asked *it, const struct leat_tail_row *first, enum leat_tail_reason *reason)
 {
@@ -261,7 +265,7 @@ static void no_open(const struct asked *it, struct leat_tail *out)
     }
 }
 
-/* One writer wrote both, so one is damaged in a way that no checksum showed. */
+/* The same writer wrote both replicas, so one has damage that no checksum showed. */
 static bool is_contradicted(const struct asked *it, const struct leat_tail_row *end)
 {
     for (size_t i = 0; i < it->count; i++)
@@ -325,14 +329,14 @@ static bool lies_at_end(const struct leat_log_record *record, const struct leat_
            row->epoch.v != record->stamp_epoch.v && !LEAT_BUG(BEHIND_END_COUNTS);
 }
 
-/* SUBTLE: prefixes of one writer's bytes are all right. Of other epochs only what lies before the offset at which the
- * log was decided to end when this epoch began, which is committed: no copy that has it needs to be left.
- *  1. X closes segment 5 at 100, and dies; what it acked of that ends at 90, and so Y's recovery ends the log. Y cuts
- *     its copy there, goes on in 6, and others read what Y acks.
- *  2. All lose their power. Y had it all in memory; X, which was away, has segment 5 up to 100 in its file.
- *  3. The loss is accepted. Were X's copy what is left, ten records that nobody was promised would stand at offsets
- *     at which others were read.
- * Before that segment, what another epoch left open, or an attempt to end it cut, is as uncertain. */
+/* SUBTLE: every prefix of this epoch's bytes counts. Of other epochs only bytes before the end that was decided when
+ * this epoch began count: that end is committed, even where no replica that reaches it is left.
+ *  1. X closes segment 5 at 100, and dies; only records before 90 were acked, and Y's recovery ends the log at 90. Y
+ *     cuts its replica at 90 and goes on in segment 6; consumers read the records that Y acks.
+ *  2. All nodes lose power. Y had all records in memory only; X, which was down, has segment 5 up to 100 in its file.
+ *  3. The loss is accepted. If X's replica counted, ten records that were never acked would get offsets at which
+ *     consumers have read other records.
+ * Replicas of earlier segments that another epoch left open, or that a recovery attempt cut, are as uncertain. */
 bool leat_tail_may_be_left(const struct leat_log_record *record, const struct leat_tail_row *row)
 {
     const struct leat_tail_record *end = leat_log_decided(record);
@@ -344,23 +348,23 @@ bool leat_tail_may_be_left(const struct leat_log_record *record, const struct le
     return row->state == LEAT_TAIL_CLOSED && !has(row, LEAT_TAIL_PROVISIONAL);
 }
 
-/* SUBTLE: the later owner's is right, however few have it.
- *  1. X's segment 5 of epoch 3 is on X and B, and both are away. An operator gives it up: Y, in epoch 4, begins a
- *     segment 5 of its own where offsets jumped to, and acks.
- *  2. Y's segment 6 is lost, and given up. X and B are back. What is left before the second jump is segment 5: X's on
- *     two nodes, Y's on one.
- *  3. Did more nodes win, or a whole one before a part, what Y acked in segment 5 would be dropped, and what was given
- *     up be there again.
- * Whoever owns a log later has seen where its end was decided: an older epoch's segment of that number has nothing
- * that counts. */
+/* SUBTLE: the later owner's replica is right, however few nodes have it.
+ *  1. X's segment 5 of epoch 3 is on X and B, and both are down. An operator accepts the loss: Y, in epoch 4, begins
+ *     a segment 5 of its own after the offset gap, and acks.
+ *  2. Y's segment 6 is lost, and given up. X and B are back. Before the second gap segment 5 is left: X's on two
+ *     nodes, Y's on one.
+ *  3. If more nodes won, or a complete segment before a part, Y's acked records in segment 5 would be dropped, and
+ *     records that were given up would be back.
+ * A later owner has seen where the log's end was decided: an older epoch's segment of this number has nothing that
+ * counts. */
 int leat_tail_order(const struct leat_tail_row *a, const struct leat_tail_row *b)
 {
     if (a->segment != b->segment) return a->segment < b->segment ? -1 : 1;
     return (a->epoch.v > b->epoch.v) - (a->epoch.v < b->epoch.v);
 }
 
-/* Of closed replicas that differ, the shortest: their owner was fenced before a recovery cut any, and each cut kept all
- * that was acknowledged by then. What is more in others was acknowledged by nobody. leat_below_best() chooses among
+/* Of different closed replicas the shortest: their owner was fenced before a recovery cut any, and each cut kept all
+ * records acked by then. Additional bytes in longer replicas were never acked. leat_below_best() chooses among
  * replicas of a segment after which an owner went on: that owner may have kept, and shown, more than an earlier cut. */
 static bool is_more_left(const struct leat_tail_row *row, const struct leat_tail_row *best)
 {
@@ -393,7 +397,7 @@ void leat_tail_left(const struct leat_log_record *record, const struct leat_tail
             hold(out, i);
     if (!lies_at_end(record, best)) return;
     const struct leat_tail_record *end = leat_log_decided(record);
-    out->end.extent = end->extent; /* it may go on after that */
+    out->end.extent = end->extent; /* its bytes may go on after the end */
     if (!end->jumped) out->end.next_offset = end->next_offset;
 }
 

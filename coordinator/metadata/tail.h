@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends, which nodes hold that end, and why: the one rule. Pure: no clock, no network, no allocation.
  *
- * A caller describes each replica that it knows of one log in a row, says what the coordinator holds of the log and
- * how many nodes have answered, and gets one answer. docs/recovery.md has the reasons; stories of lost data are with
- * the conditions in tail.c. */
+ * The caller describes each known replica of a log in a row, gives the coordinator's record of the log and the number
+ * of nodes that have answered, and gets an answer. docs/recovery.md has the reasons; the comments of the conditions
+ * in tail.c tell how data would be lost. */
 #ifndef LEAT_COORDINATOR_METADATA_TAIL_H
 #define LEAT_COORDINATOR_METADATA_TAIL_H
 
@@ -22,9 +22,10 @@ enum leat_tail_state {
 };
 enum leat_tail_flag {
     LEAT_TAIL_ONLY_START = 1, /* OPEN: no batch yet, so the segment before it is needed */
-    /* OPEN: bytes after its end may be a torn write, or damage to one that was acked. */
+    /* OPEN: bytes after its end may be a torn write, or a damaged acked write. */
     LEAT_TAIL_TORN = 2,
-    /* It begins with exactly the bytes that leat_log_decided() names, whatever follows: compared, not guessed. */
+    /* The replica begins with exactly the bytes that leat_log_decided() names: compared, not guessed. Bytes may
+     * follow. */
     LEAT_TAIL_HAS_DECIDED = 4,
     /* CLOSED: made for an attempt of recovery, and no owner has counted on it since. */
     LEAT_TAIL_PROVISIONAL = 8,
@@ -37,7 +38,7 @@ struct leat_tail_row {
     uint32_t generation;       /* of its writer's set of copies: raised when a copy is lost */
     struct leat_extent prefix; /* the prefix id, (length, CRC), of its valid bytes */
     struct leat_extent
-        previous; /* of the segment before it, as its start entry names it; bytes 0: it names none */
+        previous; /* of the segment before, named by the start entry; bytes 0: none */
     uint64_t base_offset, next_offset;
     unsigned flags; /* enum leat_tail_flag */
 };
@@ -50,19 +51,19 @@ struct leat_tail_question {
 
 enum leat_tail_reason {
     /* It ends: */
-    LEAT_TAIL_EMPTY = 1, /* the coordinator's record says that it has no segment */
+    LEAT_TAIL_EMPTY = 1, /* by the coordinator's record the log has no segment */
     LEAT_TAIL_RECORDED,  /* where the record says, and its bytes were found */
     LEAT_TAIL_GIVEN_UP, /* where the record says; a loss was accepted, so its bytes are not asked for */
     LEAT_TAIL_BY_OPEN, /* in the lowest segment with an open replica of the current generation */
     LEAT_TAIL_BY_ALL,  /* every replica is torn, and this is all that any node holds */
-    LEAT_TAIL_LEFT,    /* not known: this is the most that is left of it */
+    LEAT_TAIL_LEFT,    /* not known: this is the most that is left of the log */
     /* It waits: */
     LEAT_TAIL_NO_BYTES, /* no node that answered has the bytes that the record names */
     LEAT_TAIL_LEFT_UNHEARD, /* a loss was accepted, and what was left may be on a node that has not answered */
     LEAT_TAIL_NO_OPEN,      /* no open replica of its epoch and generation */
     LEAT_TAIL_ONLY_TORN,    /* every open replica ends in a torn write or in damage */
     LEAT_TAIL_DIFFERENT,    /* two replicas of one length have different bytes */
-    LEAT_TAIL_NO_PREVIOUS,  /* it has just begun, and the segment before it was not found */
+    LEAT_TAIL_NO_PREVIOUS,  /* the segment has just begun, and the segment before was not found */
     LEAT_TAIL_NOTHING_LEFT, /* nothing that may be kept */
 };
 
@@ -84,10 +85,11 @@ void leat_tail_decide(const struct leat_tail_question *question, const struct le
  * rows: of all nodes, any order. */
 void leat_tail_left(const struct leat_log_record *record, const struct leat_tail_row *rows,
                     size_t count, struct leat_tail *out);
-/** The replica of the later segment shows that the log went on: that of the earlier one says nothing of its end. */
+/** The replica of the later segment shows that the log went on: the earlier replica says nothing about the log's
+ * end. */
 bool leat_tail_went_on(const struct leat_tail_row *row, const struct leat_tail_row *later);
-/** Of two replicas of what is left of a log the later one: of the higher segment; of one segment, that of the later
- * owner. < 0, 0, > 0: a is earlier, neither, later. */
+/** Orders two replicas of what is left of a log: by segment; within a segment by the owner's epoch. < 0, 0, > 0: a is
+ * earlier, neither, later. */
 int leat_tail_order(const struct leat_tail_row *a, const struct leat_tail_row *b);
 /** May an opened log whose end no node holds be kept up to the end of this replica? */
 bool leat_tail_may_be_left(const struct leat_log_record *record, const struct leat_tail_row *row);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether bytes are a configuration as libraft encodes one: u8 1, u64 how many servers, and of each u64 id, its
- * address with a zero behind it, u8 role.
+/* Whether bytes are a configuration as libraft encodes one: u8 1, u64 number of servers, and for each server u64 id,
+ * address and a zero byte, u8 role.
  *
- * SUBTLE: libraft 0.22.1 does not look where one ends, and frees the servers of one that it refuses twice when it
- * finds it at a start. (1) An entry's configuration is cut off; libraft reads on, into whatever lies behind it, and
- * may find servers there. (2) The entry is taken, and durable. (3) What lies behind it is something else at the next
- * start: libraft refuses it, and the process dies, as at every start after that. So nothing of libraft's sees one that
- * does not pass here. */
+ * SUBTLE: libraft 0.22.1 does not check where a configuration ends, and after refusing a configuration at a start
+ * frees the servers twice. (1) An entry's configuration is cut off; libraft reads on, into the bytes after the entry,
+ * and may find servers there. (2) The entry is accepted, and durable. (3) At the next start other bytes follow the
+ * entry: libraft refuses the configuration, and the process dies, as at every later start. So libraft gets only
+ * configurations that pass this check. */
 #include "coordinator/raft/log.h"
 
 #include <raft.h>

@@ -52,9 +52,9 @@ void leat_raft_drive_timer_arm(struct leat_raft_drive *drive)
 
 /* ---- what updates ask for ---- */
 
-/* SUBTLE: libraft 0.22.1 notes a configuration that arrives among other entries under the index of
- * the first of them. Then it never learns that it is committed, allows no other, and on a cut between
- * the two goes back to an older one. The entries say where it is. */
+/* SUBTLE: libraft 0.22.1 notes a configuration among several entries under the index of the first entry. Then libraft
+ * never learns that the configuration is committed, allows no other change, and when the log is cut between the two
+ * indices goes back to an older configuration. The entries give the right index. */
 static void entries_take(struct leat_raft_drive *drive, const struct raft_update *update)
 {
     leat_err rc = LEAT_OK;
@@ -67,7 +67,7 @@ static void entries_take(struct leat_raft_drive *drive, const struct raft_update
     }
     if (change_index != 0 && drive->raft.configuration_uncommitted_index != 0)
         drive->raft.configuration_uncommitted_index = change_index;
-    /* The memory of the entries came with the update; the array stays with whoever made it. */
+    /* The memory of the entries came with the update; the array stays with its maker. */
     if (update->entries.n > 0) raft_free(update->entries.batch[0].batch);
     if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "an entry can't be kept");
 }
@@ -90,7 +90,7 @@ static bool message_fill_entries(struct leat_raft_drive *drive, struct raft_appe
         if (!entry) return false; /* compacted since; a snapshot follows when raft asks again */
         bytes += entry->bytes + LEAT_RAFT_FRAME_HEADER_BYTES;
         if (i > 0 && bytes > LEAT_RAFT_MESSAGE_BYTES_MAX) {
-            /* What is left out is noticed by whoever gets the next message, and asked for. */
+            /* The receiver of the next message notices the missing entries, and asks for them. */
             append->n_entries = i;
             break;
         }
@@ -158,10 +158,10 @@ static void message_send(struct leat_raft_drive *drive, struct raft_message mess
     }
 }
 
-/* SUBTLE: raft passes over a committed configuration when a later one is in its log already, as
- * where both came in one message. (1) Both are here, the first is committed, raft still holds the one
- * before as committed. (2) The second is cut off: raft goes back to a configuration that is no more,
- * and counts other votes than the rest does. Or a snapshot is taken in between, and has it. */
+/* SUBTLE: raft skips a committed configuration when a later configuration is in its log already, for example because
+ * both came in a single message. (1) Both are in the log, the first is committed, raft still takes the configuration
+ * before as committed. (2) The second is cut off: raft goes back to an outdated configuration, and counts other votes
+ * than the other voters do. Or a snapshot is taken in between, with the outdated configuration. */
 static void configuration_keep(struct leat_raft_drive *drive, uint64_t index,
                                const struct raft_buffer *conf)
 {
@@ -190,7 +190,7 @@ static void configuration_applied(struct leat_raft_drive *drive, uint64_t index,
     if (leat_raft_drive_step(drive, &event) != LEAT_OK) return;
     configuration_keep(drive, index, &conf);
     if (!drive->hooks.on_configuration || drive->failed != LEAT_OK) return;
-    struct raft_configuration configuration; /* raft has taken the other one, and may drop it */
+    struct raft_configuration configuration; /* raft has taken the first copy, and may drop it */
     if (raft_configuration_decode(&conf, &configuration) != 0) {
         leat_raft_drive_fail(drive, LEAT_E_NO_MEMORY, "a committed configuration can't be told");
         return;
@@ -322,10 +322,10 @@ void leat_raft_drive_events_set(struct leat_raft_drive *drive)
     drive->log.owner = drive;
 }
 
-/* SUBTLE: raft tells followers what is committed with its next entries or its next heartbeat. Then a
- * node that is no leader applies what it asked for up to a heartbeat late, and so does everybody a
- * crash. An empty append of what a follower is known to have tells it at once; one whose disk was slower
- * than the majority's when it has said that the entry is there. */
+/* SUBTLE: raft tells followers what is committed with its next entries or its next heartbeat. Then a follower applies
+ * its own requests up to a heartbeat late, and all nodes apply a crash as late. An empty append after an entry that a
+ * follower is known to have tells the follower at once; a follower with a disk slower than the majority's is told
+ * when it has acknowledged the entry. */
 static void commit_tell_to(struct leat_raft_drive *drive, const struct raft_server *server,
                            const struct leat_raft_entry *entry, uint64_t commit)
 {
@@ -465,12 +465,11 @@ void leat_raft_message_drop(struct raft_message *message)
     }
 }
 
-/* SUBTLE: what a snapshot holds is committed, so it is the same everywhere; libraft 0.22.1 refuses
- * entries that begin inside its own snapshot all the same. (1) A voter installs a snapshot to 65; the
- * answer is lost with the voter, and the leader knows of 59. (2) The voter is back and has nothing
- * before 65: it refuses 315, 59, 58 and so on down to 1. (3) The leader has all from 1, so it sends no
- * snapshot, and no entries either, since 1 is below what it knows to be there: for ever. Such a message
- * begins at the snapshot's end. */
+/* SUBTLE: entries in a snapshot are committed, so they are the same everywhere; but libraft 0.22.1 refuses entries
+ * that begin inside its own snapshot. (1) A voter installs a snapshot to 65; the answer is lost with the voter, and
+ * the leader knows of 59. (2) The voter is back and has nothing before 65: it refuses 315, 59, 58 and so on down to
+ * 1. (3) The leader has all entries from 1, so it sends no snapshot, and no entries either, since 1 is below the
+ *    known match index: for ever. So here such a message begins at the snapshot's end. */
 static void append_past_snapshot(const struct raft *raft, struct raft_append_entries *append)
 {
     const struct raft_trail *trail = &raft->trail;
@@ -493,25 +492,25 @@ static void append_past_snapshot(const struct raft *raft, struct raft_append_ent
     append->n_entries = 0;
 }
 
-/* SUBTLE: libraft 0.22.1 asks whether it is in a pre-vote before it asks whether it is a candidate; that byte is
- * one of the leader's address in a follower, and of an id in a leader. (1) A voter's pre-vote is granted, by an
- * answer with the next term, which is nobody's. (2) Before that comes the voter has heard its leader, and follows
- * it. (3) It takes the term, where it knows no leader or the second byte of a pointer is zero (one in 256), and
- * refuses its leader, which steps down: an election for nothing. So answers are a candidate's only. Whoever is
- * none hears of a real higher term by the next request or refused append. */
+/* SUBTLE: libraft 0.22.1 checks the pre-vote flag before it checks for the state of a candidate; in a follower this
+ * byte is a part of the pointer to the leader's address, in a leader a part of an id. (1) A voter's pre-vote is
+ * granted, by an answer with the next term, which no node has. (2) Before the answer arrives the voter hears its
+ * leader, and follows it. (3) Where the voter knows no leader, or the second byte of the pointer is zero (one case in
+ * 256), it takes the term and refuses its leader, which steps down: a needless election. So only a candidate takes
+ * such answers. Any other voter hears of a real higher term by the next request or refused append. */
 static bool vote_is_late(struct leat_raft_drive *drive, const struct raft_message *message)
 {
     return message->type == RAFT_REQUEST_VOTE_RESULT && raft_state(&drive->raft) != RAFT_CANDIDATE;
 }
 
-/* SUBTLE: libraft 0.22.1 sends nothing more to a voter that it takes to be behind what that voter has acknowledged:
- * it counts the entries on their way from there, below zero.
- *  1. A voter has acknowledged 102. It is started on an older state of its disk, which ends at 12, and says so: the
- *     next entry for it is 13. It is refused (forgotten_watch()), and its newest state is restored.
- *  2. It has 12 as well, so it takes the empty append that follows 12, and says only that. For ever: it lacks what
- *     came after 102, and is refused for an older state that it is not.
- * What it once acknowledged it has, if it has not forgotten: so the next entry is the one after that. Should it have,
- * it refuses that one, and is asked for 12 again. */
+/* SUBTLE: libraft 0.22.1 sends nothing more to a voter whose next index is below its match index: it computes the
+ * number of entries in flight from the two, and gets a number below zero.
+ *  1. A voter has acknowledged 102. The voter is started on an older state of its disk, which ends at 12, and says
+ *     so: its next entry is 13. The voter is refused (forgotten_watch()), and its newest state is restored.
+ *  2. The newest state has 12 as well, so the voter accepts the empty append after 12, and answers 12. This goes on
+ *     for ever: the voter never gets the entries after 102, and is refused as an older state, which it is not.
+ * A voter still has what it acknowledged, unless it has lost data: so its next entry is the entry after its match
+ * index. A voter that has lost data refuses this entry, and the next index goes back to 13. */
 static void answer_past_match(struct raft *raft, const struct raft_message *message,
                               struct raft_append_entries_result *result)
 {

@@ -19,12 +19,12 @@ enum {
     LEAT_RAFT_HEARTBEAT_MS = 100,
     LEAT_RAFT_SNAPSHOT_BYTES_MIN = 4 * 1024 * 1024, /* of entries, before a snapshot is worth it */
     LEAT_RAFT_TRAILING_BYTES =
-        1024 * 1024,                      /* kept behind a snapshot for voters that lag a little */
+        1024 * 1024,                      /* kept before a snapshot for voters that lag a little */
     LEAT_RAFT_MARK_AFTER_US = 200 * 1000, /* of quiet: then the durable mark is noted */
     LEAT_RAFT_FULL_RETRY_US = 200 * 1000,
     LEAT_RAFT_MESSAGE_BYTES_MAX = 4 * 1024 * 1024, /* of entries in one message */
     LEAT_RAFT_TIMERS = 2,                          /* that a drive needs of its actor's heap */
-    LEAT_RAFT_TOLD_MAX = 16, /* of a configuration's servers: who is told at once of commits */
+    LEAT_RAFT_TOLD_MAX = 16, /* servers of a configuration that hear of commits at once */
 };
 
 struct leat_raft_hooks {
@@ -64,7 +64,7 @@ struct leat_raft_drive {
     leat_err failed;
     uint64_t snapshot_bytes_min, bytes_since_snapshot;
     bool taking;                                /* a snapshot of ours is being saved */
-    bool installing, install_saved;             /* one that was received */
+    bool installing, install_saved;             /* a snapshot that was received */
     struct raft_snapshot_metadata install_meta; /* its configuration is the drive's */
     struct raft_buffer install_chunk;
     struct raft_entry *fill; /* scratch for messages */
@@ -91,7 +91,7 @@ leat_err leat_raft_drive_open(struct leat_raft_drive *drive, const struct leat_e
 leat_err leat_raft_drive_form(struct leat_raft_drive *drive,
                               const struct raft_configuration *configuration, const void *command,
                               size_t command_bytes, struct leat_error *error) LEAT_NODISCARD;
-/** Before it starts, when it could not be known at open. */
+/** Before the start, if the id was not known at open. */
 void leat_raft_drive_id_set(struct leat_raft_drive *drive, uint64_t id);
 /** Restore, and begin to take part. */
 leat_err leat_raft_drive_start(struct leat_raft_drive *drive,
@@ -122,9 +122,9 @@ void leat_raft_drive_last(struct leat_raft_drive *drive, uint64_t *out_index, ui
 /** The leader is dead, as a majority says: stand for election at once, as if it had asked for it
  * (raft's TimeoutNow). Nothing happens where raft knows of no leader, or of another. */
 void leat_raft_drive_take_over(struct leat_raft_drive *drive);
-/** Free what a message holds that was not received. */
+/** Free the memory of a message that was not received. */
 void leat_raft_message_drop(struct raft_message *message);
-/** End of a turn: one round for everything that was proposed in it. */
+/** End of a turn: one round for all entries that were proposed in the turn. */
 void leat_raft_drive_turn_end(struct leat_raft_drive *drive);
 bool leat_raft_drive_leads(const struct leat_raft_drive *drive);
 /** A round is in flight or wanted. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots that the drive takes, and those that it receives. */
+/* Snapshots: taken by the drive, and received from a leader. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -71,7 +71,7 @@ bool leat_raft_drive_snapshot_meta(const struct leat_raft_drive *drive,
     return true;
 }
 
-/* First entry to keep behind a snapshot. */
+/* The first entry to keep before a snapshot. */
 static uint64_t trailing_first(const struct leat_raft_drive *drive)
 {
     uint64_t index = drive->log.snapshot.index + 1, bytes = 0;
@@ -125,7 +125,7 @@ void leat_raft_drive_install_take(struct leat_raft_drive *drive, const struct ra
     drive->install_saved = false;
     drive->install_meta = update->snapshot.metadata;
     drive->install_chunk = update->snapshot.chunk;
-    /* One that is being taken goes first. */
+    /* A snapshot that is being taken goes first. */
     if (!drive->log.saving) install_begin(drive);
 }
 

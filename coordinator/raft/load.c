@@ -20,7 +20,7 @@ struct vote_block {
     struct leat_raft_vote_state state;
 };
 
-/* No voter ever counts so far; what does is no count, and one more must not wrap. */
+/* No voter ever counts so far; a larger number is damage, and an increment must not wrap. */
 static const uint64_t number_max = UINT64_C(1) << 62;
 
 /* ---- vote ---- */
@@ -156,7 +156,7 @@ static leat_err round_take(struct leat_raft_log *log, const uint8_t *at,
     return LEAT_OK;
 }
 
-/* A round that was begun later than the place `from` proves that all before it had been synced. */
+/* A round after the place `from` proves that all bytes before the round had been synced. */
 static uint64_t later_round_find(const uint8_t *bytes, uint64_t count, uint64_t segment,
                                  uint64_t from)
 {
@@ -283,9 +283,9 @@ static leat_err segment_load(struct leat_raft_log *log, uint64_t number, bool is
         rc = torn_erase(log, file, bytes, count, scan.end);
         if (rc != LEAT_OK) goto out;
     }
-    /* SUBTLE: what a killed process wrote and had not synced is found here, in the page cache, and
-     * raft calls it persisted from now on: (1) a round is written, (2) kill -9, (3) it is loaded, and
-     * this voter's word for it commits it, (4) the power goes, and with it the round. */
+    /* SUBTLE: unsynced writes of a killed process are found here, in the page cache, and raft counts them as
+     * persisted from now on: (1) a round is written, (2) kill -9, (3) the round is loaded, and this voter's
+     * acknowledgement commits its entries, (4) the power goes, and the round is lost. */
     if (is_last) rc = leat_raft_io(log->disk, LEAT_DISK_SYNC, file, 0, NULL, 0, NULL);
     if (rc != LEAT_OK) {
         (void)leat_error_set(error, rc, "%s can't be flushed", path);
@@ -399,14 +399,13 @@ static leat_err file_remove(const struct leat_disk *disk, const char *kind, uint
     return disk->remove(disk->ctx, path);
 }
 
-/* The snapshot and the entries must join. Entries that the snapshot replaces whole are dropped, as
- * Raft has it: they end before it, or differ at its last entry.
+/* The snapshot and the entries must join. Entries that the snapshot replaces whole are dropped, as Raft has it: the
+ * entries end before the snapshot, or differ from it at its last entry.
  *
- * SUBTLE: dropped on disk too. (1) A snapshot up to 64 is received and stored; the process dies
- * before it has let go of its log, 1 to 62. (2) It starts, and goes on at 65, in the same segment.
- * (3) The next start finds 65 after 62: a gap, and the voter stays out. Where the old entries
- * reached 70, of another term, it was worse: entry 64 still differed from the snapshot, and all that
- * had been acknowledged since was dropped with the rest. */
+ * SUBTLE: dropped on disk too. (1) A snapshot up to 64 is received and stored; the process dies before it has dropped
+ * its log, 1 to 62. (2) The next start goes on at 65, in the same segment. (3) The start after that finds 65 after
+ * 62: a gap, and the voter stays out. Old entries that reached 70, of another term, were worse: entry 64 still
+ * differed from the snapshot, and all entries acknowledged since then were dropped with the old entries. */
 static leat_err log_join(struct leat_raft_log *log, struct leat_error *error)
 {
     uint64_t index = log->snapshot.index;

@@ -49,8 +49,8 @@ struct vote_block {
     struct leat_raft_vote_state state;
 };
 
-/* Both blocks, one after the other: at any moment at least one is whole, and at rest they are
- * equal, so that one rotten block takes nothing with it. */
+/* Both blocks, one after the other: at any moment at least one block is complete, and at rest both are equal, so that
+ * one corrupt block loses nothing. */
 leat_err leat_raft_vote_write(struct leat_raft_log *log)
 {
     log->vote.sequence++;
@@ -138,7 +138,7 @@ leat_err leat_raft_log_append(struct leat_raft_log *log, uint64_t index, uint64_
     LEAT_ASSERT_CMP(index, <=, leat_raft_log_last_index(log) + 1);
     LEAT_ASSERT_CMP(bytes, <=, LEAT_RAFT_ENTRY_BYTES_MAX);
     leat_raft_entries_cut(log, index);
-    /* A frame with an index that was written before replaces it, and all behind it, when read. */
+    /* On reading, a frame with an index that was written before replaces the earlier frame and all later entries. */
     if (log->written_index >= index) log->written_index = index - 1;
     if (log->writing && log->writing_valid >= index) log->writing_valid = index - 1;
     return leat_raft_entries_push(log, term, type, data, bytes);
@@ -304,7 +304,7 @@ static void round_synced(struct leat_disk_io *io)
     if (rc == LEAT_OK)
         round_kept(log);
     else
-        log->failed = rc; /* a failed flush is final: what it left on the disk is unknown */
+        log->failed = rc; /* a failed flush is final: the disk's content is unknown */
     log->on_durable(log->owner, log->writing_valid, rc);
 }
 

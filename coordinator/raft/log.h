@@ -10,14 +10,14 @@
  *                    {length, CRC-32C, term, index, type} + data, padded to 8 bytes.
  *   raft/snapshot-I  the state machine up to entry I; written aside, synced, renamed.
  *
- * One round is in flight at a time. So a round at byte b says that all before b was durable, and
- * after a power cut at most the last round can be torn. What lies at the end, is invalid, has
- * nothing valid behind it and is not below the durable mark, was never acknowledged and may be
- * dropped. Anything else that is invalid is damage: it is named, and the voter stays out. (Raft
- * libraries that rename corrupt segments away and vote on lose committed entries.)
+ * One round is in flight at a time. So a round at byte b proves that all bytes before b were durable, and after a
+ * power cut at most the last round can be torn. An invalid round at the end, with no valid round after it and not
+ * below the durable mark, was never acknowledged and may be dropped. Any other invalid bytes are damage: an error
+ * names their place, and the voter stays out. (Raft libraries that rename corrupt segments away and vote on lose
+ * committed entries.)
  *
- * The mark is written after LEAT_RAFT_MARK_AFTER_US of quiet. So the last round before a kill, if it rots before
- * that, reads as torn, as if this voter had promised nothing of it.
+ * The mark is written after LEAT_RAFT_MARK_AFTER_US of quiet. So if the last round before a kill becomes corrupt
+ * before the mark is written, the round reads as torn, as if this voter had acknowledged nothing of the round.
  */
 #ifndef LEAT_COORDINATOR_RAFT_LOG_H
 #define LEAT_COORDINATOR_RAFT_LOG_H
@@ -124,8 +124,8 @@ void leat_raft_log_close(struct leat_raft_log *log);
 /** Term and vote, durable on return. Blocks. */
 leat_err leat_raft_log_vote(struct leat_raft_log *log, uint64_t term,
                             uint64_t voted_for) LEAT_NODISCARD;
-/** Add one entry at `index`, which may cut what is there from it on; data is copied. In memory
- * until a round takes it. */
+/** Add an entry at `index`; entries from `index` on are cut first; data is copied. In memory until a round writes the
+ * entry. */
 leat_err leat_raft_log_append(struct leat_raft_log *log, uint64_t index, uint64_t term,
                               uint32_t type, const void *data, size_t bytes) LEAT_NODISCARD;
 /** Start a round with what has none yet, if none is in flight. When the disk is full nothing
@@ -140,7 +140,7 @@ static inline uint64_t leat_raft_log_last_index(const struct leat_raft_log *log)
 /** NULL when it is not there (compacted, or not yet). A view until the next append or compaction.
  */
 const struct leat_raft_entry *leat_raft_log_get(const struct leat_raft_log *log, uint64_t index);
-/** Is the durable mark behind what is durable? */
+/** Is the durable mark lower than the end of the durable bytes? */
 bool leat_raft_log_mark_wanted(const struct leat_raft_log *log);
 /** Note the durable mark. Blocks for two syncs. */
 leat_err leat_raft_log_mark(struct leat_raft_log *log) LEAT_NODISCARD;

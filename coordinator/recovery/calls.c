@@ -36,7 +36,7 @@ static struct asking *asking_make(struct leat_coordinator *coordinator, uint32_t
     return it;
 }
 
-/* The call has its kind, its time and its on_done. Where it can't be sent, `it` is freed. */
+/* The caller has set kind, time and on_done of the call. If the call can't be sent, `it` is freed. */
 static leat_err asking_send(struct asking *it, const struct leat_msg_writer *control,
                             const struct leat_msg_writer *payload)
 {
@@ -121,7 +121,7 @@ static leat_err collect_there(struct leat_coordinator *coordinator, uint32_t nod
     asked_write(&payload, recovery);
     it->call = (struct leat_link_call){
         .kind = CO_KIND_COLLECT, .timeout_us = CO_COLLECT_WAIT_US_MAX, .on_done = collect_answered};
-    co_state_tell(coordinator, false); /* that it leads: else nobody hears it in that */
+    co_state_tell(coordinator, false); /* that this node leads: otherwise nodes refuse its calls */
     return asking_send(it, &control, &payload);
 }
 

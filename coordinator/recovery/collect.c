@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the leader asks of every node when streamlets have lost their owner: what do you hold, and
- * will you hold this. Here is the side that is asked; the broker answers. Also the tables' word on
- * where logs end, for whoever owns them now. docs/recovery.md has the whole. */
+/* The leader's questions to every node when streamlets have lost their owner: the replicas there (COLLECT), and
+ * copies to make (PULL). Here is the side of the asked node; the broker answers. Also the ends of logs in the tables,
+ * for their present owner. docs/recovery.md has the whole. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -168,9 +168,9 @@ static leat_err logs_fill(struct leat_coordinator *coordinator, struct co_collec
     return LEAT_OK;
 }
 
-/* SUBTLE: a fence is for good, so it follows an entry that says so, not a message. (1) An earlier leader,
- * or a node that lies, asks for the fence of a living incarnation. (2) Backups refuse that incarnation from then on,
- * while all tables say that it is up. (3) Its appends never end, and no node notices. */
+/* SUBTLE: a fence is final, so it follows a committed entry, never a message alone. (1) An earlier leader, or a node
+ * that lies, asks for the fence of a living incarnation. (2) From then on backups refuse this incarnation, which is
+ * up by all tables. (3) Its appends never end, and no node notices. */
 static bool crashes_committed(struct leat_coordinator *coordinator, const struct co_collecting *it)
 {
     for (size_t i = 0; i < it->collect.crashed_count; i++) {
@@ -362,7 +362,7 @@ leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pul
         it->pulls[i].pull = pulls[i];
         it->pulls[i].of = it;
     }
-    /* Nobody answers inside: answers come by mail. */
+    /* No answer comes inside the call: answers come by message. */
     for (uint32_t i = 0; i < count; i++)
         coordinator->options.on_pull(coordinator->options.owner, &it->pulls[i].pull);
     return LEAT_OK;

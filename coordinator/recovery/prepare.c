@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An attempt of recovery between collecting and committing: what was decided, for whom, on how many
- * nodes. Nothing here waits. */
+/* An attempt of recovery between collecting and committing: the decisions, the new owners, and the number of copies.
+ * Nothing here waits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,14 +40,14 @@ static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node
     return info->state == LEAT_NODE_UP && !info->crashed;
 }
 
-/* SUBTLE: a tail that has only begun may have followed one that is closed on one node only.
- *  1. N+1's start entry is on X, B and C, N's close entry on X only, when X dies. B and C are away.
- *  2. X is up again, and C. X's N+1 ends the log: there is no lower mark. C is given it, too.
- *  3. N+1 names N as X closed it. What B has of N lacks the close entry: it is no copy of N.
- *  4. X's disk is lost, and acked records with it that B had as well.
- * So N is prepared like the tail itself. Where N+1 holds a batch, N was closed on all its copies
- * (log_may_seal()); and where N+1 is a committed tail N was prepared when it became that: nobody may have
- * N by now. */
+/* SUBTLE: a tail with only a start entry may follow a segment that is closed on one node only.
+ *  1. X dies. N+1's start entry is on X, B and C; N's close entry is on X only. B and C are down.
+ *  2. X and C are up again. X's N+1 ends the log: there is no lower mark. C gets a replica of N+1, too.
+ *  3. N+1 names the prefix id of N as X closed N. B's replica of N lacks the close entry: it does not count for N.
+ *  4. X's disk is lost, and with it acked records that B had as well.
+ * So N is prepared like the tail itself. Where N+1 holds a batch, N was closed on all replicas (log_may_seal()).
+ * Where N+1 is a committed tail, N was prepared when the tail was committed; since then N may have been trimmed
+ * everywhere. */
 static void before_find(struct co_recover_log *log, struct co_row *const *rows, size_t count)
 {
     log->before = (struct leat_extent){0, 0};
@@ -65,7 +65,7 @@ static void before_find(struct co_recover_log *log, struct co_row *const *rows, 
     }
 }
 
-/* Told of a log that waits. Where it has one copy the operator is told whose return it waits for. */
+/* Reports a log that waits. For a log with a single copy the report names the node that must come back. */
 static void wait_tell(struct leat_coordinator *coordinator, struct co_recover_log *log,
                       const char *why)
 {
@@ -123,8 +123,8 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
     return true;
 }
 
-/* A streamlet of one copy stays where its bytes are: given to another for the sake of a log that was
- * never written, its others would wait there although their node comes back. */
+/* A streamlet of a stream with a single copy stays on the node that has its bytes: if another node got the streamlet
+ * because of an unwritten log, the other logs would wait there although their node comes back. */
 static uint32_t lone_wait(struct leat_coordinator *coordinator,
                           const struct co_recover_streamlet *streamlet, bool last)
 {
@@ -202,18 +202,19 @@ static uint32_t holds_count(const struct co_recovery *it,
     return count;
 }
 
-/* What nodes are given by one attempt. */
+/* What an attempt gives to nodes. */
 struct given {
     uint32_t streamlets[LEAT_NODES_MAX], logs[LEAT_NODES_MAX];
 };
 
-/* Who has no memory for its logs would have them wait; who is drained is to have less. */
+/* Logs would wait on a node without memory for them; a drained node must lose streamlets, not get more. */
 static unsigned reluctance(const struct leat_machine_node *node, uint32_t logs)
 {
     return (node->info.draining ? 2U : 0U) | (leat_machine_node_has_room(node, logs) ? 0U : 1U);
 }
 
-/* Who holds most of it; among those, who has least. One without room, or that is drained, only when nobody else is. */
+/* The node with the most replicas of the streamlet; among equals the node that was given least. A node without
+ * memory, or a drained node, only when there is no other. */
 static int owner_choose(const struct leat_coordinator *coordinator,
                         const struct co_recover_streamlet *streamlet, const struct given *given)
 {
@@ -257,10 +258,10 @@ static void task_add(struct plan *plan, uint32_t log, uint32_t node, bool before
     plan->tasks++;
 }
 
-/* SUBTLE: "all that live" are not only those that have answered.
- *  1. A node comes up and is up in the tables, but answers nobody yet; the third one stands still.
- *  2. Only the second has answered. Its bytes become the tail, with nobody else to hold them.
- *  3. Its disk fails: the log waits, although the first holds everything that was acked. */
+/* SUBTLE: the nodes that live are more than the nodes that have answered.
+ *  1. The first node comes up and is up in the tables, but answers no calls yet; the third node stands still.
+ *  2. Only the second node has answered. Its bytes become the tail, and no other node gets a replica.
+ *  3. The second node's disk fails: the log waits, although the first node has all acked records. */
 static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, uint32_t copies)
 {
     struct leat_coordinator *coordinator = plan->coordinator;
@@ -272,8 +273,8 @@ static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, ui
     return true;
 }
 
-/* As many as the stream's min-copies, or all that live, shall hold it, its owner among them. before:
- * not the tail but the segment before it. */
+/* As many nodes as the stream's min-copies, or all live nodes, must hold the tail, the owner included. before: the
+ * segment before the tail instead. */
 static void copies_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies,
                         bool disk, bool before)
 {
@@ -293,7 +294,7 @@ static void copies_plan(struct plan *plan, uint32_t index, uint32_t owner, uint3
         done[owner] = true;
         have++;
     }
-    /* First whoever has the bytes and only has to make them durable. */
+    /* First nodes that have the bytes and must only make them durable. */
     for (unsigned pass = 0; pass < 2; pass++)
         for (uint32_t n = 1; n < nodes && have < copies; n++) {
             uint32_t i = (owner + n) % nodes;
@@ -313,12 +314,12 @@ static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t
     if (log->before.bytes > 0) copies_plan(plan, index, owner, copies, disk, true);
 }
 
-/* SUBTLE: min-copies, or all that live, but not one alone while others may come back.
- *  1. Two nodes have a log; the first has bytes that were not acked, the second has not. The power goes.
- *  2. The first is up again, with the voter of a third, which is not up yet. All that it has becomes
- *     the tail, is read by consumers, and is on one disk.
- *  3. That disk fails. What the second has is shorter than the tail, so it is no replica of the
- *     segment: records are gone that two disks had, though one failed. */
+/* SUBTLE: min-copies, or all live nodes, but not a single node while others may come back.
+ *  1. Two nodes have a log; only the first has bytes that were not acked. The power goes.
+ *  2. The first node is up again, with the voter of a third node, which is not up yet. All bytes of the first node
+ *     become the tail, are read by consumers, and are on a single disk.
+ *  3. This disk fails. The second node's bytes are shorter than the tail, so they are no replica of the segment:
+ *     records that two disks had are lost after one disk failed. */
 static uint32_t nodes_for_copies(const struct leat_machine *machine, uint32_t live)
 {
     uint32_t back = live;
@@ -401,8 +402,8 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator)
 
 /* ---- the entry ---- */
 
-/* What is left of logs that wait, once all nodes have said it: the coordinators keep it for the
- * operator who gives up the rest. */
+/* Commits what is left of logs that wait, once all nodes have answered: for the operator who accepts the loss of the
+ * rest. */
 static void waits_tell(const struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The leader's side of recovery: streamlets that have lost their owner get another.
+/* The leader's side of recovery: streamlets without a living owner get a new owner.
  *
- * An attempt: look for them in the tables; ask every living node what it holds (COLLECT); decide; let
- * copies be made where too few hold what was decided (PULL); commit. Nothing of it is kept: a new
- * leader looks at its tables and begins anew, and what is applied twice counts once
- * (metadata/apply_assign.c). docs/recovery.md tells why each step is where it is. */
+ * An attempt: look for such streamlets in the tables; ask every living node for its replicas (COLLECT); decide; have
+ * copies made where too few nodes hold the decided end (PULL); commit. Nothing of an attempt is stored: a new leader
+ * looks at its tables and begins anew, and an entry that is applied twice counts once (metadata/apply_assign.c).
+ * docs/recovery.md gives the reasons for the order of the steps. */
 #include "coordinator/recovery/recovery.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ void co_recovery_fini(struct leat_coordinator *coordinator)
 
 /* ---- looking ---- */
 
-/* Nobody serves it. Who came up anew is given the time to adopt its own. */
+/* No node serves the streamlet. A node that came up anew first gets time to adopt its own streamlets. */
 static bool streamlet_lost(struct leat_coordinator *coordinator,
                            const struct leat_machine_stream *stream, uint32_t i, bool *out_later)
 {
@@ -216,9 +216,8 @@ static void again_paced(struct leat_coordinator *coordinator)
     again_after(coordinator, it->paced.us);
 }
 
-/* For the node log: the same logs as before wait for the same, and no node has gone or come since. A node that stays
- * away
- * for a night would fill it. */
+/* For the node log: the same logs wait for the same reason, and no node has gone or come since. Otherwise a node that
+ * is down for a night would fill the node log. */
 static enum leat_node_log_level told_as(const struct leat_coordinator *coordinator,
                                         enum leat_node_log_level level)
 {
@@ -390,7 +389,7 @@ static void attempt_end(struct leat_coordinator *coordinator)
     it->attempts++;
     uint32_t waits = it->waits;
     bool something = it->recovered > 0;
-    if (something) { /* else nobody would call it a recovery */
+    if (something) { /* otherwise it was no recovery */
         it->last = last;
         it->fruitful++;
     }
@@ -484,11 +483,11 @@ static void prepare_begin(struct leat_coordinator *coordinator)
         co_recovery_pull(coordinator, i);
 }
 
-/* SUBTLE: whoever is declared crashed amid an attempt is not waited for.
- *  1. X stands still, and is declared crashed. B stands still when it is asked what it holds, or for a copy.
- *  2. B is declared crashed as well, after 160 ms. Its connection is open, and what was asked unanswered.
- *  3. Nobody owns X's streamlets until that is given up: after 2 s, or 10. On a machine where one node after the
- *     other stands still these add up. */
+/* SUBTLE: an attempt does not wait for a node that is declared crashed meanwhile.
+ *  1. X stands still, and is declared crashed. B stands still when it gets COLLECT or PULL.
+ *  2. B is declared crashed as well, after 160 ms. Its connection is open, and the call has no answer.
+ *  3. X's streamlets have no owner until the call is given up: after 2 s, or 10 s. On a machine where nodes stand
+ *     still in turn these times add up. */
 static bool node_is_gone(const struct leat_coordinator *coordinator, uint32_t i)
 {
     const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
@@ -547,7 +546,7 @@ static void tasks_leave(struct leat_coordinator *coordinator, uint32_t node, con
             co_recovery_wait(coordinator, &it->logs[it->tasks[t].log], why);
     it->tasks_open -= it->pulls[node].end - it->pulls[node].next;
     it->pulls[node].next = it->pulls[node].end;
-    it->pulls[node].in_flight = 0; /* what it still answers means nothing */
+    it->pulls[node].in_flight = 0; /* later answers are ignored */
 }
 
 static void prepare_advance(struct leat_coordinator *coordinator)
@@ -569,7 +568,7 @@ void co_recovery_advance(struct leat_coordinator *coordinator)
     struct co_recovery *it = coordinator->recovery;
     if (!it) return;
     it->now_us = co_now(coordinator);
-    /* Before it has applied something of its own term, its tables may lack what is committed. */
+    /* Before a leader has applied an entry of its own term, its tables may lack committed entries. */
     if (!co_leads(coordinator) || !coordinator->ready) {
         if (it->phase != LEAT_RECOVERY_NONE) attempt_drop(it);
         it->looked = false;

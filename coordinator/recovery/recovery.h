@@ -60,7 +60,7 @@ struct co_collect_asked {
     const struct co_streamlet *streamlets;
     size_t streamlet_count;
 };
-/* One COLLECT that this node answers. */
+/* A COLLECT that this node answers. */
 struct co_collecting {
     struct leat_list list;
     struct leat_collect collect;
@@ -96,18 +96,18 @@ struct co_row {
     struct leat_replica_row row;
     uint32_t node; /* index in the tables */
     bool holds;    /* the decided tail */
-    bool before;   /* the segment before it, where that is wanted too */
+    bool before;   /* the segment before, where it is wanted too */
 };
 struct co_recover_log {
     struct leat_log_ref ref;
     struct leat_log_record seen;
     struct leat_epoch seen_epoch;
     enum leat_recover_decision decision;
-    bool undecided; /* WAITS because nobody who answered has where it ends */
-    /* What is to be told of it, WAITS and all were heard: the best that they have, as `tail`. */
+    bool undecided; /* WAITS because no node that answered has its end */
+    /* WAITS, and all nodes were heard: the best end that they have is reported, as `tail` (leat_tail_left()). */
     bool tells;
     struct leat_tail_record tail;
-    /* The tail holds only a start entry: the segment before it, as that names it. bytes 0: not so. */
+    /* The tail holds only a start entry: the segment before, named by the start entry. bytes 0: not so. */
     struct leat_extent before;
     uint64_t before_next_offset;
     uint32_t row_first, row_count; /* its rows, once sorted */
@@ -174,7 +174,7 @@ struct co_recovery {
     } seen[LEAT_NODES_MAX];           /* how long a node's newest incarnation is known here */
     struct leat_recovery_status last; /* of the last attempt that gave a streamlet an owner */
     struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
-    uint32_t waiting_count;      /* of all, also those that have no row */
+    uint32_t waiting_count;      /* of all logs, also logs without a row */
     uint64_t attempts, fruitful; /* that gave at least one streamlet an owner */
     struct {
         uint64_t attempt, ended, us;
@@ -216,15 +216,16 @@ static inline bool co_node_heard(const struct co_recovery *it, uint32_t node)
     return it->nodes[node] == CO_NODE_HEARD;
 }
 enum {
-    CO_COLLECT_WAIT_US = 100 * 1000, /* then those that have not answered are not waited for, if
-                                        all logs are decided without them */
+    /* then the missing answers are not waited for, if all logs are decided without them */
+    CO_COLLECT_WAIT_US = 100 * 1000,
     CO_COLLECT_WAIT_US_MAX = 2 * 1000 * 1000,
     CO_PULL_US_MAX = 10 * 1000 * 1000,
     CO_RECOVER_NEXT_US = 1000,
     CO_RECOVER_AGAIN_US = 500 * 1000,      /* something waits: twice as long each time ... */
     CO_RECOVER_AGAIN_US_MAX = 4000 * 1000, /* ... up to this, while no node comes or goes */
-    CO_ALL_HEARD_US = 5 * 1000 * 1000, /* all nodes are up for so long: what none has is missing */
-    CO_ADOPT_GRACE_US = 2 * 1000 * 1000,    /* who came up adopts its own first */
+    /* all nodes are up for so long: an end that no node has is missing */
+    CO_ALL_HEARD_US = 5 * 1000 * 1000,
+    CO_ADOPT_GRACE_US = 2 * 1000 * 1000, /* a node that came up adopts its own streamlets first */
     CO_RECOVER_COMMAND_BYTES = 1000 * 1000, /* an entry stays below 1 MiB */
 };
 
@@ -252,7 +253,7 @@ void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_r
 /* recovery/prepare.c */
 /** Decide all logs by the rows that are there; how many can't be decided. */
 uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last);
-/** Choose owners, and who shall make copies. */
+/** Choose owners, and the nodes that must make copies. */
 leat_err co_recovery_plan(struct leat_coordinator *coordinator) LEAT_NODISCARD;
 /** Write streamlets from next_streamlet on into a command; 0: none is left. */
 size_t co_recovery_command(struct leat_coordinator *coordinator);
@@ -260,7 +261,7 @@ size_t co_recovery_command(struct leat_coordinator *coordinator);
 /* recovery/wait.c */
 /** Every node that is to come back is up, for so long already, and has answered. */
 bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t up_us);
-/** The best that is there of a log that waits; false: nothing. Rows: sorted. */
+/** The best end that any node has of a log that waits (leat_tail_left()); false: none. Rows: sorted. */
 bool co_recovery_best(const struct co_recovery *it, const struct co_recover_log *log,
                       struct leat_tail_record *out_best);
 /** Nothing of it is decided, and nothing more is to come: which node shall answer for it, as an index

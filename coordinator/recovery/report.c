@@ -77,7 +77,7 @@ void co_report_tell(struct leat_coordinator *coordinator)
     uint64_t now_us = co_now(coordinator);
     bool same = it->told.attempt == it->attempt && it->told.ended == it->attempts &&
                 it->told.phase == it->phase && it->told.waits == it->waiting_count;
-    /* Also by who has had none yet: others may have heard of logs that wait from an earlier run of this node. */
+    /* Also for a first report: other nodes may have a report about waiting logs from an earlier run of this node. */
     if (same && now_us < it->told.us + TELL_AGAIN_US) return;
     it->told.attempt = it->attempt;
     it->told.ended = it->attempts;

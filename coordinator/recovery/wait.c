@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that wait because nobody has where they end: when that is all there is to hear, what is left of
- * them, and who answers for them meanwhile. Pure; docs/recovery.md, "Logs that wait". */
+/* Logs that wait because no node has their end: when all answers are in, what is left of these logs, and which node
+ * answers their clients meanwhile. Pure; docs/recovery.md, "Logs that wait". */
 #include "base/assert.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
@@ -14,10 +14,10 @@ bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t 
         const struct leat_node_info *info = &machine->nodes[i].info;
         if (info->state == LEAT_NODE_GONE) continue;
         if (info->state == LEAT_NODE_DOWN) {
-            if (!info->draining) return false; /* it may come back, with what is missing */
+            if (!info->draining) return false; /* the node may come back, with the missing end */
             continue;
         }
-        /* Of the incarnation that answered, and that for a while: what it says is all it has. */
+        /* The incarnation that answered must have been up for a while: then its answer has all its replicas. */
         if (!co_node_heard(it, i) || it->seen[i].incarnation != info->incarnation ||
             it->now_us < it->seen[i].since_us + up_us)
             return false;
