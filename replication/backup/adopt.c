@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A replica becomes the node's own: the node owns its log now. And the way back.
+/* A replica becomes the node's own segment, since the node owns its log now; and an own segment becomes a replica.
  *
- * Step by step, each as durable as the stream's acks before the next, so that a crash in between
- * leaves a replica that is only further on its way: open -> closed by its row at the decided length
- * -> own. Where its writer might still write into its memory it is parked in between. */
+ * The steps: open -> closed by its row at the decided length -> own. Each step is as durable as the stream's acks
+ * before the next, so after a crash the replica is at one of these steps. Where its writer might still write into its
+ * memory, the replica is parked before it is closed. */
 #include <string.h>
 
 #include "base/bug.h"
@@ -48,7 +48,8 @@ static void finish(struct backup_request *request, leat_err rc)
     }
     rep->busy--;
     rep->seg = NULL;
-    /* A fence began meanwhile and waits for it. It is closed: nobody writes there, nothing is to be moved. */
+    /* A fence began meanwhile and waits for this replica. The replica is closed: no node writes to it, and it need
+     * not move. */
     if (LEAT_BUG(FENCE_WAITS)) rep->move_wanted = false;
     if (rep->move_wanted) backup_move_over(rep);
     backup_replica_free(rep);
@@ -68,15 +69,15 @@ static void on_step_done(struct leat_store_req *req)
     adopt_step(request);
 }
 
-/* Nobody else writes into its memory, and nobody ever will: it was found at a start, or moved out
- * of its writer's arena by a fence. */
+/* No other node writes into its memory, now or later: the replica was found at a start, or a fence moved it out of
+ * its writer's arena. */
 static bool is_ours(const struct replica *rep)
 {
     return !rep->writer || (rep->writer->fenced && !rep->move_wanted);
 }
 
-/* By its row alone: what lies behind the cut stays in the file, and nobody reads it. A crash before the row is on
- * the disk leaves a replica that is as long as it was. */
+/* By its row alone: bytes after the cut stay in the file, unread. A crash before the row is on the disk leaves the
+ * replica as long as before. */
 static void cut(struct backup_request *request)
 {
     const struct replica *rep = request->rep;
@@ -144,7 +145,7 @@ static void adopt_step(struct backup_request *request)
     }
 }
 
-/* Could it be cut to that? Open ones are scanned by the store when they are parked. */
+/* Could the replica be cut to `extent`? The store scans open replicas when they are parked. */
 static bool may_hold(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
@@ -158,14 +159,14 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
            scan.header.epoch == seg->epoch.v;
 }
 
-/* The one that is furthest on its way. Of open ones that of which most is on the disk: what a disk has
- * refused it refuses again. */
+/* The replica that is nearest to an own segment. Among open replicas, the replica with most bytes on the disk: a disk
+ * refuses the same bytes again. */
 static bool is_further(const struct replica *rep, const struct replica *than,
                        struct leat_extent extent)
 {
     enum leat_segment_state a = rep->seg->state, b = than->seg->state;
     bool a_cut = backup_begins(rep, extent) != NULL, b_cut = backup_begins(than, extent) != NULL;
-    /* One that is damaged is better than none: its log has it mended, and goes on before that. */
+    /* A damaged replica is better than none: its log goes on, and has the segment repaired. */
     if (leat_segment_is_damaged(rep->seg) != leat_segment_is_damaged(than->seg))
         return leat_segment_is_damaged(than->seg);
     if (a_cut != b_cut) return b_cut;
@@ -173,13 +174,13 @@ static bool is_further(const struct replica *rep, const struct replica *than,
     return rep->flushed > than->flushed;
 }
 
-/* SUBTLE: never one that a later owner counts on, nor does it get such a word while this is under way
- * (settle_one()).
- *  1. The log is this node's, in epoch 42, and older segments become its own one after the other. It
- *     moves to Y in epoch 43, which this core has not heard yet.
- *  2. Y finds the replica here and counts on it. It becomes this node's own.
- *  3. The log is heard to be Y's: the segment is a replica again, another one, of which nobody has
- *     spoken. Y, which has as many as it wants, calls it one too many. */
+/* SUBTLE: a replica that a later owner counts is never adopted, nor does settle_one() accept a later owner's KEEP
+ * during an adoption.
+ *  1. The log is this node's, in epoch 42, and older segments become its own in turn. The log moves to Y in epoch 43,
+ *     which this core has not heard yet.
+ *  2. Y finds the replica here and counts it. The replica becomes this node's own segment.
+ *  3. This core hears that the log is Y's: the segment becomes a new replica, which no owner has confirmed. Y has as
+ *     many copies as it wants, and drops the new replica. */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_epoch owner, struct leat_segment_id segment,
                            struct leat_extent extent, uint64_t next_offset,
@@ -218,8 +219,7 @@ static void on_given_up(struct leat_store_req *req)
 {
     struct backup_request *request = req->owner;
     struct replica *rep = request->rep;
-    /* A catalogue that can't be written: at the next start it is found as what it was, and asked
-     * about then. */
+    /* The catalogue can't be written: the next start finds the segment with its old role, and asks about it then. */
     backup_request_put(request);
     backup_idle(rep);
 }
@@ -264,7 +264,7 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     if (!rc && its && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
     if (!rc && (!its || !may_hold(rep, body.extent) || leat_segment_is_damaged(rep->seg)))
         rc = leat_backup_look_any(backup, body.log, body.segment, body.extent);
-    /* Its writer would go on behind the cut. */
+    /* Its writer would go on after the cut. */
     if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;
     if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
     if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED &&

@@ -7,7 +7,7 @@
 #include "replication/backup/state.h"
 
 /* ---- the table ----
- * handle = generation << 32 | slot + 1: one that has gone is not taken for its successor. */
+ * handle = generation << 32 | slot + 1: a handle of a replica that has gone names no later replica in this slot. */
 static leat_err slots_grow(struct leat_backup *backup)
 {
     uint32_t count = backup->slot_count + BACKUP_SLOTS_PER_STEP;
@@ -135,9 +135,9 @@ void backup_store(struct backup_request *request, enum leat_store_req_kind kind,
     backup->store_port.request(backup->store_port.ctx, backup->options.env->post, &request->req);
 }
 
-/* SUBTLE: a close that the disk refused leaves bytes in memory alone. Called closed all the same the
- * replica would be as good as any other: it would be taken for the end of its log instead of one whose
- * bytes are on the disk, that one would be dropped, and the next restart would find neither. */
+/* SUBTLE: a close that the disk refused leaves bytes in memory alone. If the replica were called closed all the same,
+ * it would equal any other: the log's end could be decided by this replica, a replica with its bytes on the disk
+ * would be dropped, and the next restart would find neither. */
 void backup_close(struct backup_request *request, void (*on_done)(struct leat_store_req *req))
 {
     struct leat_segment *seg = request->rep->seg;
@@ -226,7 +226,7 @@ static void on_evicted(struct leat_store_req *req)
     rep->evicting = false;
 }
 
-/* Nobody reads replicas from memory: as soon as the file has it, the memory serves others. */
+/* Replicas are not read from memory: as soon as the file has a replica, its buffer serves another segment. */
 static void evict(struct replica *rep)
 {
     struct leat_backup *backup = rep->backup;
@@ -280,7 +280,7 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
 
 /* SUBTLE: a new owner of the log does not know which writes to this replica are under way.
  *  1. X writes segment 4 to a new replica on B. The writes are slow, and nothing waits for them.
- *  2. The log moves to B, which has another, complete replica of segment 4: it drops this one.
+ *  2. The log moves to B, which has another, complete replica of segment 4: B drops this replica.
  *  3. X's next segment, of another log, gets the place of the replica, and an earlier write of X lands there.
  * So the place comes back with X's arena only. */
 void backup_drop_for_another(struct replica *rep)
@@ -308,12 +308,12 @@ bool backup_is_written(const struct replica *rep)
     return state < LEAT_SEGMENT_PARKED || (state == LEAT_SEGMENT_PARKED && rep->busy); /* RESUME */
 }
 
-/* SUBTLE: a deletion is no word of the writer's about its memory.
- *  1. A owns segment 4 of a stream, which is deleted, and another log. B, which has copies of both, hears of
- *     the deletion before A does, drops its copy, and its place serves the other log's next segment.
- *  2. A is still given appends to the first, and its writes land where that was.
- *  3. What was acked of the other log is not in B's copy. A dies.
- * So that copy stays until A drops it. Where that word never comes an audit lets it go (request.c, is_over()). */
+/* SUBTLE: a deletion does not prove that the writer has stopped writing.
+ *  1. A owns segment 4 of a stream, and another log; B has copies of both. The stream is deleted. B hears of the
+ *     deletion before A does, drops its copy of 4, and the buffer serves the other log's next segment.
+ *  2. A still takes appends to segment 4, and its writes land in the old buffer.
+ *  3. B's copy of the other log does not have the acked bytes. A dies.
+ * So the copy stays until A drops it. If A never does, an audit drops the copy (request.c, is_over()). */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
 {
     LEAT_LIST_EACH(&backup->replicas, it)
@@ -406,12 +406,13 @@ static void on_confirmed(struct leat_store_req *req)
     backup_idle(rep);
 }
 
-/* SUBTLE: an owner counts on it, so it is no longer what an attempt of recovery left, and its row says so.
- *  1. An attempt finds X's mark of segment 0, 74 records, and has B make a copy. It is never committed: X dies again.
- *  2. The next one finds C's mark only, 32 records: all that was acked. Others get the offsets from 32 on.
- *  3. All lose their power, but for what B has on its disk; the loss is accepted. B's 74 were what is left.
- * What a start has passed over behind it is the owner's to say as well, and that an operator has seen it: whoever owns
- * the log next goes by this row. */
+/* SUBTLE: an owner counts the replica, so it is no longer provisional, and its row says so.
+ *  1. A recovery attempt finds X's mark of segment 0, 74 records, and has B make a copy. X dies again, so the attempt
+ *     is never committed.
+ *  2. The next attempt finds C's mark only, 32 records: all acked records. New records get the offsets from 32 on.
+ *  3. All nodes lose power, and only B's disk survives; the loss is accepted. B's 74 records would be what is left.
+ * The owner also sets passed_bytes, and that an operator has seen the torn tail: the next owner of the log uses this
+ * row. */
 void backup_confirm(struct replica *rep, uint32_t passed)
 {
     struct leat_segment *seg = rep->seg;

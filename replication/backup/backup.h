@@ -19,7 +19,7 @@ struct leat_backup_options {
     struct leat_store *store;
     struct leat_rep_net net;
     const struct leat_rmem_host *rmem; /* makes, grants, revokes arenas; NULL: only what is there */
-    /** Is it known that this stream was deleted? NULL: none ever is. */
+    /** Is this stream known to be deleted? NULL: no stream is ever deleted. */
     bool (*stream_deleted)(void *arg, uint32_t stream);
     /** Is there no memory for what one replica more takes beside its bytes? Then opens are refused. NULL: there is. */
     bool (*is_full)(void *arg);
@@ -31,7 +31,8 @@ struct leat_backup_options {
     uint64_t writers_bytes_max;
     /* Where that is less: what the first steps of all may take, without which a node can copy nothing here. */
     uint64_t first_bytes_max;
-    /** Is that a node of the cluster, in this incarnation? Nobody else has memory here. arg. NULL: whoever asks is. */
+    /** Is this a node of the cluster, in this incarnation? Only such nodes get memory here. arg. NULL: every
+     * requester is. */
     bool (*is_node)(void *arg, const char *node, uint64_t incarnation);
     /** By how much less than writers_bytes_max it has to be now: steps that are there stay, none comes. arg. NULL:
      * by nothing. */
@@ -49,26 +50,24 @@ void leat_backup_destroy(struct leat_backup **backup);
  * given its word. found->kind LOST: known, never a mark. */
 leat_err leat_backup_take_found(struct leat_backup *backup,
                                 const struct leat_found *found) LEAT_NODISCARD;
-/** A request of kind LEAT_REP_*; writer: who the link says it is. `frame` is a view. */
+/** A request of kind LEAT_REP_*; writer: the identity of the link's peer. `frame` is a view. */
 void leat_backup_request(struct leat_backup *backup, const struct leat_link_identity *writer,
                          const struct leat_frame *frame, const struct leat_link_ticket *ticket);
 /**
- * Incarnations of that node up to this one are gone: requests of theirs are refused from now on,
- * their arena is revoked before this returns: no write of theirs completes any more. on_done, later
- * and once: open replicas of theirs have left that memory, what still lands there is not looked at.
- * LEAT_E_NO_MEMORY: nothing was done. Thread: owner.
+ * Incarnations of the node up to `incarnation` are gone: their requests are refused from now on, and their arena is
+ * revoked before this returns: no write of these completes any more. on_done, later and once: their open replicas
+ * have left the arena; writes that still land there are ignored. LEAT_E_NO_MEMORY: nothing was done. Thread: owner.
  */
 leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
                            void (*on_done)(void *arg), void *arg) LEAT_NODISCARD;
 /**
- * This node becomes the owner of the log, in the epoch `owner`: its replica of that segment, cut to `extent` as the
- * coordinator has committed it, becomes the node's own closed segment, durably where the stream's
- * acks are, and the backup forgets it. next_offset 0, max_timestamp_ms INT64_MIN: what its bytes say. on_done,
- * later and once, with the segment: nobody owns it until a log does, but what the store has to tell
- * about it goes to actor `to` from now on. Errors (on_done never runs): LEAT_E_NOT_FOUND: no whole
- * replica here that could hold that, nor a longer one that was looked at (leat_backup_look());
- * LEAT_E_STALE_EPOCH: a later owner counts on it, so the log is not this one's any more; LEAT_E_AGAIN:
- * something is under way with it, ask again; LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK.
+ * This node becomes the owner of the log, in the epoch `owner`: its replica of the segment, cut to the committed
+ * `extent`, becomes the node's own closed segment, as durable as the stream's acks, and the backup forgets the
+ * replica. next_offset 0, max_timestamp_ms INT64_MIN: taken from the bytes. on_done, later and once, with the
+ * segment: no log owns the segment yet, but the store's events about it go to actor `to` from now on. Errors (on_done
+ * never runs): LEAT_E_NOT_FOUND: no complete replica here with this extent, nor a longer replica that was looked at
+ * (leat_backup_look()); LEAT_E_STALE_EPOCH: a later owner counts the replica, so this node does not own the log any
+ * more; LEAT_E_AGAIN: the replica is busy, ask again; LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK.
  * Thread: owner.
  */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
@@ -78,17 +77,17 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg) LEAT_NODISCARD;
 /**
- * The way back: a segment that was this node's own, of a log that another node owns by now, becomes
- * a replica that is kept until its owner has given its word. seg: closed or parked, no log has it any
- * more, nobody holds its bytes, its owner_actor is the backup's. useless: its log has found other bytes than its
- * extent says, and it counts for nothing. LEAT_E_NO_MEMORY: nothing was done.
+ * The way back: a segment of this node's own, of a log that another node owns by now, becomes a replica, which is
+ * kept until the new owner decides. seg: closed or parked, in no log, without holders of its bytes, its owner_actor
+ * is the backup's. useless: the bytes are not those of its extent, so the replica counts for nothing.
+ * LEAT_E_NO_MEMORY: nothing was done.
  * Thread: owner.
  */
 leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
                               uint64_t incarnation, bool useless) LEAT_NODISCARD;
 
-/** That node has gone for good, as it seems: its memory here goes back, what is needed of it goes on in this node's
- * own. Should it come after all it attaches again. Thread: owner. */
+/** The node seems to have gone for good: its arena here is freed, and replicas that are still needed move to this
+ * node's own memory. If the node comes after all, it attaches again. Thread: owner. */
 void leat_backup_release(struct leat_backup *backup, const char *node, uint64_t incarnation);
 
 /* A whole segment from another node. Caller's storage until on_done. */
@@ -100,11 +99,11 @@ struct leat_backup_pull {
     uint32_t version;                   /* of its stamp; 0: 1 */
     unsigned nodes[LEAT_REP_NODES_MAX]; /* numbers; asked in this order */
     unsigned node_count;
-    bool whole; /* only of one that is not known to go on behind it */
-    /* It ends where an attempt of recovery would cut the log: it counts as a copy of that, but not as what is left of
-     * a log before an owner has counted on it. */
+    bool whole; /* only from a replica that is not known to be longer */
+    /* The segment ends where a recovery attempt would cut the log: the replica counts for that attempt, but not as
+     * what is left of a log, until an owner counts it. */
     bool tentative;
-    /* NULL: a replica is made of it. Else only the bytes are wanted: as many as the extent says, here. */
+    /* NULL: a replica is made. Else only the bytes are wanted, here: the extent's length. */
     uint8_t *into;
     void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
     void *owner;
@@ -123,50 +122,51 @@ struct leat_backup_pull {
     uint8_t control[96];
 };
 /**
- * Make a closed replica here with exactly these bytes, verified by (length, CRC), durable where the
- * stream's acks are; or fetch them only: `into`. Errors: LEAT_E_AGAIN (too many under way),
- * LEAT_E_INVALID. By on_done, later and once: LEAT_OK; LEAT_E_NOT_FOUND: none of the nodes has it;
- * LEAT_E_NO_MEMORY, LEAT_E_DISK_FULL; what the first node said, or why it could not be asked, of those that leave most
- * hope: to be tried again, else a reason of its own (LEAT_E_DAMAGED), else that it has not got it. Thread: owner.
+ * Make a closed replica here with exactly these bytes, verified by (length, CRC), durable where the stream's acks
+ * are; or fetch them only: `into`. Errors: LEAT_E_AGAIN (too many under way), LEAT_E_INVALID. By on_done, later and
+ * once: LEAT_OK; LEAT_E_NOT_FOUND: no node has it; LEAT_E_NO_MEMORY, LEAT_E_DISK_FULL; else the most hopeful reason
+ * that a node gave, or why a node could not be asked: a retryable error before any other (LEAT_E_DAMAGED), and
+ * LEAT_E_NOT_FOUND last; of equals the first. Thread: owner.
  */
 leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull) LEAT_NODISCARD;
-/** The bytes of a replica here that begins with exactly that become durable, if the stream's level is
- * disk and they are not. Errors: LEAT_E_NOT_FOUND, LEAT_E_AGAIN (something is under way with it),
- * LEAT_E_NO_MEMORY; on_done never runs then. Thread: owner. */
+/** Flush a replica here that begins with exactly these bytes, if the stream's level is disk and the bytes are not
+ * durable yet. Errors: LEAT_E_NOT_FOUND, LEAT_E_AGAIN (the replica is busy), LEAT_E_NO_MEMORY; on_done never runs
+ * then. Thread: owner. */
 leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_segment_id segment, struct leat_extent extent,
                            void (*on_done)(void *arg, leat_err rc), void *arg) LEAT_NODISCARD;
 /**
- * Does that replica, which is parked or closed and longer, begin with exactly these bytes? It is read.
- * LEAT_OK: on_done, later and once; it may be served, adopted and flushed as that from then on. Errors
- * (on_done never runs): LEAT_E_NOT_FOUND: it can't, or it is known; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. Thread: owner.
+ * Does this replica, which is parked or closed and longer, begin with exactly these bytes? The replica is read.
+ * LEAT_OK: on_done, later and once; from then on the replica may be served, adopted and flushed with this extent.
+ * Errors (on_done never runs): LEAT_E_NOT_FOUND: it can't begin so, or the answer is known; LEAT_E_AGAIN,
+ * LEAT_E_NO_MEMORY. Thread: owner.
  */
 leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
                           void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;
-/** The same of whichever replica of that segment may, for whoever asks again: LEAT_E_AGAIN: one is looked at, or
- * begins with them and is not in its file yet;
- * LEAT_E_NOT_FOUND: there is none that nobody has looked at; LEAT_E_NO_MEMORY. Thread: owner. */
+/** The same for any replica of the segment that may begin so; the caller asks again later. LEAT_E_AGAIN: a replica is
+ * being looked at, or begins with these bytes and is not in its file yet; LEAT_E_NOT_FOUND: all replicas have been
+ * looked at; LEAT_E_NO_MEMORY. Thread: owner. */
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
                               struct leat_segment_id segment,
                               struct leat_extent extent) LEAT_NODISCARD;
 /** Is a whole closed or parked replica with exactly these bytes here? Thread: owner. */
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent);
-/** The node owns the log under that epoch and has all of it: what is left of it among its replicas
- * goes, but what an owner after this one counts on, and segments of which it is not sure (leat_primary_log_options). */
+/** The node owns the log under `epoch` and has all its segments: the remaining replicas of the log are dropped,
+ * except replicas that a later owner counts, and unsure segments (leat_primary_log_options). */
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
                           struct leat_epoch epoch, const struct leat_segment_range *unsure);
-/** A committed delete entry: replicas of that stream go, those that are written to with their owner's word, or after
- * a while. Those that come after this go as options.stream_deleted says. */
+/** A committed delete entry: replicas of the stream are dropped; replicas that are written to are dropped on their
+ * owner's request, or after a while. Later replicas of the stream are dropped by options.stream_deleted. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
-/** After what a start has found was taken: replicas of streams that were deleted meanwhile go. Nobody else would ever
- * say so, for they have no owner. */
+/** After a start has taken over its replicas: drops replicas of streams that were deleted meanwhile. No other call
+ * would ever drop these, for they have no owner. */
 void leat_backup_drop_deleted(struct leat_backup *backup,
                               bool (*deleted)(void *arg, uint32_t stream), void *arg);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */
 void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg);
 void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment *seg);
-/** The owner hears of it with the next audit, counts on it no more, and has another copy made. */
+/** The owner hears of this with the next audit, no longer counts the replica, and has another copy made. */
 void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg);
 
 /* One replica, for recovery, status and the operator. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of replicas: to a recovery, to status and to the operator. */
+/* Reports about replicas: to recovery, to status and to the operator. */
 #include "replication/backup/state.h"
 
 /* ---- looking ---- */

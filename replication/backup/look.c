@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replicas that are longer than where their log ends: do they begin with it?
+/* Replicas that are longer than their log's decided end: do they begin with the decided prefix?
  *
- * SUBTLE: what lies behind a committed end is nobody's, what lies in front of it may be nowhere else.
- *  1. X has acked 0..100 to B. The next write fails on X's disk, so 100..120 is not acked; B has it all.
+ * SUBTLE: bytes after a committed end belong to no log, but the bytes before the end may be on no other node.
+ *  1. X has acked 0..100, with B's copy. The next write fails on X's disk, so 100..120 is not acked; B has 0..120.
  *  2. The log moves to Y, and its committed end is where it is safe (multilog/move.c): 100.
- *  3. Before Y has got it the power goes. X and B come back, and find 0..120, parked, or even closed: what
- *     was written last is whole on both disks.
- *  4. Were only copies of exactly 0..100 to count, the log would wait for good, though two disks have it.
- * The row of such a replica says how long it is, and nothing of what is in front of any other place. So its
- * bytes are read, once: what was found is remembered, for the last two ends that were asked for of each replica; a
- * log has one, and those who ask may be of different opinions for a while. */
+ *  3. Before Y has the bytes the power goes. X and B come back, and find 0..120, parked, or even closed: the last
+ *     write is complete on both disks.
+ *  4. If only copies of exactly 0..100 counted, the log would wait for good, though two disks have these bytes.
+ * The row of such a replica has the prefix id of its whole length, and of no shorter prefix. So its bytes are read,
+ * once: the results for the last two ends asked for are kept with each replica. A log has only one end, but two
+ * callers may disagree for a while. */
 #include <string.h>
 
 #include "replication/backup/state.h"
@@ -21,11 +21,11 @@ struct backup_look {
     struct leat_backup *backup;
     struct replica *rep;
     struct leat_extent extent;
-    void (*on_done)(void *arg, bool begins); /* NULL: nobody waits for it */
+    void (*on_done)(void *arg, bool begins); /* NULL: no caller waits for the result */
     void *arg;
 };
 
-/* Its bytes do not change any more, and go on behind that. */
+/* Its bytes do not change any more, and are longer than `extent`. */
 static bool is_longer(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
@@ -52,11 +52,12 @@ const struct replica_looked *backup_begins(const struct replica *rep, struct lea
     return looked != NULL && looked->begins ? looked : NULL;
 }
 
-/* SUBTLE: of two ends, since whoever asks for one may come back later than somebody who asks for the other.
- *  1. One asks for end X of a replica, another, who has not heard of the latest decision, for end Y. Both are told
- *     to ask again.
- *  2. X is looked at, then Y. Was X forgotten for it, it is looked at again when its asker comes, and Y forgotten.
- *  3. So it goes on: neither ever finds its own. */
+/* SUBTLE: results for two ends are kept, since two callers may ask for different ends in turns.
+ *  1. One caller asks for end X of a replica; a second caller, without the latest decision, asks for end Y. Both are
+ *     told to ask again.
+ *  2. X is looked at, then Y. If Y's result replaced X's, X is looked at again when the first caller asks again, and
+ *     replaces Y's.
+ *  3. So it goes on: neither caller ever finds its result. */
 static void looked_put(struct replica *rep, struct replica_looked looked)
 {
     memmove(&rep->looked[1], &rep->looked[0], (LEAT_BEGINS_MAX - 1) * sizeof rep->looked[0]);
@@ -77,7 +78,7 @@ static void on_read(struct leat_disk_io *io)
     struct leat_log_ref log = {header->stream, header->streamlet, header->log};
     bool begins = leat_scan_is(&scan, look->extent) && leat_log_ref_equal(log, seg->log) &&
                   header->segment == seg->id.v && header->epoch == seg->epoch.v;
-    /* What can't be read is not there: whoever asks is to look elsewhere. */
+    /* Unreadable bytes count as missing: the caller must look elsewhere. */
     looked_put(rep, (struct replica_looked){.extent = look->extent,
                                             .begins = begins,
                                             .next_offset = scan.next_offset,
@@ -132,9 +133,9 @@ static bool is_unknown(const struct replica *rep, struct leat_extent extent)
            may_be_used(rep);
 }
 
-/* A closed one that begins with it, and whose file has not got all of it yet. A recovery is told of it, but only its
- * row and its file together are cut (adopt.c): until the flush has ended whoever wants it is to ask again, and not to
- * take it for missing. */
+/* A closed replica that begins with `extent`, but whose file does not have all bytes yet. A recovery hears of the
+ * replica, but only row and file together can be cut (adopt.c): until the flush has ended the caller must ask again,
+ * and must not take the replica for missing. */
 static bool begins_in_memory(const struct replica *rep, struct leat_extent extent)
 {
     struct leat_scan scan;

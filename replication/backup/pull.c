@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole segments from one backup to another: a replica that is closed or fenced is read in pieces.
  *
- * The side that serves trusts nobody and checks little: it sends bytes of a replica that claims to
- * have that extent. The side that pulls believes nothing: what has arrived is scanned before it is
- * closed, and a replica that is not wholly there is flagged incomplete, so that no crash makes a
- * part of it pass for the whole. */
+ * The serving side checks little: it sends the bytes of a replica with this extent in its row. The pulling side
+ * trusts nothing: the bytes that have arrived are scanned before the replica is closed, and until then the replica is
+ * flagged incomplete, so that after a crash a part does not pass for the whole. */
 #include <string.h>
 
 #include "base/bug.h"
@@ -13,11 +12,12 @@
 enum {
     PIECE_BYTES = 512 * 1024,
     BLOCK_BYTES = 4096,
-    ANSWER_HEAD_BYTES = 16,          /* before the piece */
-    ANSWER_TAIL_BYTES = 5,           /* behind it */
-    PIECE_US = 5 * 1000 * 1000,      /* longest wait for one */
-    PIECE_SOON_US = 1000 * 1000,     /* ... while another node is left that may have it */
-    RATE_BYTES_PER_SECOND = 1 << 20, /* at which a source has to bring the rest, while one is */
+    ANSWER_HEAD_BYTES = 16,      /* before the piece */
+    ANSWER_TAIL_BYTES = 5,       /* after it */
+    PIECE_US = 5 * 1000 * 1000,  /* longest wait for one */
+    PIECE_SOON_US = 1000 * 1000, /* ... while another node is left that may have it */
+    /* at which a source must bring the rest, while another node is left */
+    RATE_BYTES_PER_SECOND = 1 << 20,
 };
 
 /* ---- serving ---- */
@@ -33,7 +33,7 @@ struct backup_serve {
     uint8_t *piece;        /* aligned, within the struct's own block; ANSWER_HEAD_BYTES before it */
 };
 
-/* Does it claim to have exactly that, or more with that in front? */
+/* Does the replica, by its row, have exactly this extent, or begin with it? */
 static bool may_serve(const struct replica *rep, struct leat_extent extent, bool whole)
 {
     const struct leat_segment *seg = rep->seg;
@@ -63,11 +63,11 @@ static bool holds(const struct replica *rep, struct leat_extent extent)
     return leat_scan_is(&scan, extent);
 }
 
-/* SUBTLE: where several claim it, the bytes say which has it.
+/* SUBTLE: if the rows of several replicas match, the bytes decide which replica is served.
  *  1. A write to this node's replica arrives in part, its last entry among it, and fails.
- *  2. The owner makes another replica, here, too: it is whole. The owner dies before the first is dropped.
- *  3. Recovery lists the second. Were the first served, whoever pulls would find it damaged, each time.
- * A claim that no other disputes is not looked at: whoever pulls does, and each piece would be a scan. */
+ *  2. The owner makes another replica, here too, which gets complete. The owner dies before the first is dropped.
+ *  3. Recovery lists the second. If the first were served, the puller would find it damaged, each time.
+ * A single matching replica is not checked here: the puller checks, and a check for each piece would be a scan each. */
 static struct replica *replica_with(const struct leat_backup *backup, struct leat_log_ref log,
                                     struct leat_segment_id segment, struct leat_extent extent,
                                     bool whole)
@@ -129,7 +129,7 @@ static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
     serve->rep = rep;
     serve->ticket = *ticket;
     serve->count = pull->count;
-    /* Of a longer one that is cut there nothing is passed over: what lies behind is whole. */
+    /* passed_bytes is only for the whole replica: a longer replica that is cut here has valid bytes after the cut. */
     if (seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, pull->extent))
         serve->passed_bytes = seg->passed_bytes;
     serve->piece = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)(serve + 1) + ANSWER_HEAD_BYTES,
@@ -215,13 +215,13 @@ void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *fram
 
 static void pull_ask(struct leat_backup_pull *pull);
 
-/* What has arrived of it is of no use. */
+/* Drops the bytes that have arrived. */
 static void pull_drop(struct leat_backup_pull *pull)
 {
     struct replica *rep = pull->rep;
     pull->rep = NULL;
     if (!rep) return;
-    rep->damaged = true; /* nobody takes it for anything while it goes */
+    rep->damaged = true; /* the replica counts for nothing while it is dropped */
     rep->drop_wanted = true;
     backup_idle(rep);
 }
@@ -234,12 +234,13 @@ static void pull_end(struct leat_backup_pull *pull, leat_err rc)
     pull->on_done(pull, rc);
 }
 
-/* SUBTLE: who answers pings is not who gives out bytes.
- *  1. X's disk stands still, or its process is busy with others. It says that it is there, all the time.
- *  2. Recovery decides, and Y is to have what X and B have. X is asked first, and for each piece PIECE_US.
- *  3. Before B is asked the attempt is over (CO_PULL_US_MAX), and the next one asks X first, too.
- * So each source has a time that begins with it and grows with what has arrived. Where all are so slow they
- * are asked once more, as patiently as if each were the only one. */
+/* SUBTLE: a node that answers pings may still not serve bytes.
+ *  1. X's disk stands still, or its process is busy. X answers pings all the time.
+ *  2. Recovery decides that Y must get a segment that X and B have. X is asked first, and each piece may take
+ *     PIECE_US.
+ *  3. Before B is asked the attempt is over (CO_PULL_US_MAX), and the next attempt asks X first, too.
+ * So each source has a time limit of its own, which grows with the bytes that have arrived. Where all sources are too
+ * slow they are asked once more, each with the patience for an only source. */
 static uint64_t piece_us(struct leat_backup_pull *pull)
 {
     bool last = pull->node_at + 1 == pull->node_count && !pull->slow;
@@ -253,10 +254,11 @@ static uint64_t piece_us(struct leat_backup_pull *pull)
     return left_us < PIECE_SOON_US ? left_us : PIECE_SOON_US;
 }
 
-/* SUBTLE: a node that could not be asked may have it whole, whatever the others said.
- *  1. X's copy of segment 4 is damaged. B, which has a whole one, is just starting.
- *  2. Y asks both for it: "damaged", and no connection.
- *  3. Were the first reason told, Y would say that no node that is up has it, and its readers that it is lost. */
+/* SUBTLE: a node that could not be asked may have a good replica, whatever the other nodes answered.
+ *  1. X's copy of segment 4 is corrupt. B, which has a good copy, is just starting.
+ *  2. Y asks both: X answers "damaged", B has no connection.
+ *  3. If the first reason were reported, Y would say that no node has the segment, and consumers would take it for
+ *     lost. */
 static int hope(leat_err rc)
 {
     return rc == LEAT_E_NOT_FOUND ? 0 : leat_err_class(rc) == LEAT_CLASS_RETRY ? 2 : 1;
@@ -268,7 +270,7 @@ static void reason_note(struct leat_backup_pull *pull, leat_err rc)
     if (!pull->rc || pull->rc == LEAT_E_NOT_FOUND || more) pull->rc = rc;
 }
 
-/* The next one that may have it; where none is left, the reason that leaves most hope is told. */
+/* Asks the next node that may have the segment; after the last node, the most hopeful reason is reported. */
 static void pull_next_node(struct leat_backup_pull *pull, leat_err rc)
 {
     reason_note(pull, rc);
@@ -367,14 +369,14 @@ static void on_pull_reserved(struct leat_store_req *req)
         backup_replica_free(rep);
         pull_end(pull, rc);
     } else {
-        backup_replica_comes(rep, req->seg); /* it stays busy until it is whole */
+        backup_replica_comes(rep, req->seg); /* busy until the replica is complete */
         pull->rep = rep;
         piece_take(pull, &piece);
     }
     leat_mem_free(first);
 }
 
-/* The header says what place it needs. */
+/* The header has the size of the buffer. */
 static leat_err first_piece(struct leat_backup_pull *pull, const struct leat_msg_bin *piece)
 {
     struct leat_backup *backup = pull->backup;
@@ -543,7 +545,7 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
         backup_store(request, LEAT_STORE_COMMIT, on_flushed);
         return LEAT_OK;
     }
-    /* Nothing is to be done: a row that stays as it is makes the answer come later. */
+    /* Nothing to do: writing the unchanged row makes the answer come later. */
     request->req = (struct leat_store_req){.version = seg->version,
                                            .role = LEAT_SEGMENT_REPLICA,
                                            .writer = seg->writer,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What writers ask of the backup. Only OPEN may be refused for want of room, and then nothing is left
- * behind (dissertation §4.5.4): memory, disk and row are there before its answer. */
+/* Requests of writers to the backup. Only OPEN may be refused for want of room, and a refused OPEN leaves nothing
+ * allocated (dissertation §4.5.4): memory, disk space and row are there before its answer. */
 #include <string.h>
 
 #include "base/bug.h"
@@ -102,9 +102,9 @@ static void on_done(struct leat_store_req *req)
     struct leat_backup *backup = request->backup;
     struct replica *rep = request->rep;
     if (req->kind == LEAT_STORE_CLOSE) backup_closed(request);
-    /* SUBTLE: (1) a copy is to be called whole, and the disk refuses the row. (2) Its owner takes it for lost, and
-     * hears of it with the next audit: were it called whole there, it would be counted on, and another one too
-     * many. (3) The next start finds a row that says that it is a part, and lets it go. */
+    /* SUBTLE: (1) COMPLETE is asked of a copy, and the disk refuses the row. (2) The owner takes the copy for lost,
+     * and finds it in the next audit: if the audit called the copy complete, the owner would count it, and drop
+     * another copy. (3) The next start finds a row with the flag incomplete, and drops the copy. */
     if (req->kind == LEAT_STORE_STAMP && req->rc) rep->seg->incomplete = true;
     if (req->rc)
         backup_refuse(backup, &request->ticket, req->rc, NULL);
@@ -115,7 +115,7 @@ static void on_done(struct leat_store_req *req)
     backup_idle(rep);
 }
 
-/* Where its records begin: its row says so from now on, for whoever owns it some day. */
+/* The offset of the first record: from now on in the row, for a later owner. */
 static bool base_offset_of(const struct leat_segment *seg, uint64_t *out_base_offset)
 {
     struct leat_entry entry;
@@ -152,11 +152,11 @@ static void stamp(struct backup_request *request, uint32_t version, bool incompl
     backup_store(request, LEAT_STORE_STAMP, then);
 }
 
-/* SUBTLE: a segment that is copied when it was closed already is closed first and called whole after that:
- * found in between it is nothing. The other way round:
- *  1. Its row says that it is open and whole. Its bytes are being written to the disk.
- *  2. The power goes. What is there, valid, started and not closed, is a mark of the current version, of a
- *     segment before the head: where it is torn the log ends. */
+/* SUBTLE: the copy of a segment that was closed already is closed first, and complete after that: a start in between
+ * drops the copy. In the other order:
+ *  1. The row says open and complete. The bytes are being written to the disk.
+ *  2. The power goes. The valid prefix, started and not closed, is a mark of the current generation, of a segment
+ *     before the head: the log would end where this prefix is torn. */
 static void on_closed_before_whole(struct leat_store_req *req)
 {
     struct backup_request *request = req->owner;
@@ -267,7 +267,7 @@ static void drop_for(struct replica *rep, const struct backup_writer *writer)
 static void drop_request(struct leat_backup *backup, struct replica *rep,
                          const struct backup_writer *writer, const struct leat_link_ticket *ticket)
 {
-    /* Answered at once: whoever drops needs no more of it, and a lost answer costs nothing. */
+    /* Answered at once: the requester needs nothing more of the replica, and a lost answer costs nothing. */
     drop_for(rep, writer);
     backup_answer(backup, ticket, NULL);
 }
@@ -396,10 +396,10 @@ static void about_many(struct leat_backup *backup, struct backup_writer *writer,
 }
 
 /* ---- audits ---- */
-/* SUBTLE: nobody would ever ask about it. (1) An owner that has not heard that its stream was deleted opens a
- * segment. (2) Here that is known, or becomes known while it is reserved, when there is no replica yet to be
- * dropped. (3) The owner hears of it before it is answered, and goes without a word. It is not refused: the owner
- * would ask all other nodes in turn, and its log could not end. */
+/* SUBTLE: without this check such a replica would stay for ever. (1) An owner that has not heard of its stream's
+ * deletion opens a segment. (2) This backup knows of the deletion, or hears of it during the reservation, when there
+ * is no replica yet to drop. (3) The owner hears of the deletion before OPEN is answered, and never drops the
+ * replica. The OPEN is not refused: the owner would ask all other nodes in turn, and its log could not end. */
 static bool is_over(const struct replica *rep, uint64_t now_us)
 {
     uint64_t since_us = rep->gone_us > rep->opened_us ? rep->gone_us : rep->opened_us;
@@ -433,7 +433,7 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     for (; at < backup->slot_count && count < BACKUP_ROWS_MAX; at++) {
         struct replica *rep = backup->slots[at];
         if (rep && rep->drop_wanted)
-            backup_drop(rep); /* there was no memory for that, or the disk refused it */
+            backup_drop(rep); /* there was no memory for the move, or the disk refused it */
         else if (rep && is_over(rep, now_us))
             backup_drop_for_another(rep); /* an owner that has heard so little may write on */
         if (!rep || !is_asked_about(rep, asked.all, now_us)) continue;

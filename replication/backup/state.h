@@ -19,14 +19,14 @@ enum {
     BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
     BACKUP_UNFLUSHED_BYTES_MIN = 512 * 1024 * 1024,
     BACKUP_LOG_BUCKETS = 8192,
-    BACKUP_SERVES_MAX = 32, /* pieces for others that are being read */
+    BACKUP_SERVES_MAX = 32, /* pieces for other nodes that are being read */
     BACKUP_LOOKS_MAX = 4,   /* replicas that are looked at (look.c), up to a segment each */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
     BACKUP_GONE_US =
         10 * 1000 * 1000, /* nor does one of a deleted stream go without a word before */
 };
 
-/* One incarnation of a node that writes here. */
+/* A writer: an incarnation of a node that writes here. */
 struct backup_writer {
     struct leat_list link;
     struct leat_backup *backup;
@@ -59,7 +59,7 @@ struct backup_fence {
 
 /* Of a replica that is longer than asked: the prefix id of its bytes up to there. look.c */
 struct replica_looked {
-    struct leat_extent extent; /* 0 bytes: nobody has looked */
+    struct leat_extent extent; /* 0 bytes: not looked at */
     bool begins;
     uint64_t next_offset;
     int64_t max_timestamp_ms;
@@ -73,15 +73,14 @@ struct replica {
     struct leat_list by_log;      /* backup->by_log; with seg */
     uint64_t handle;
     uint64_t opened_us;
-    uint64_t gone_us; /* its stream was deleted then; 0: not while it was here */
-    uint32_t flushed; /* bytes durable */
-    unsigned busy;    /* requests under way */
-    bool adopting;    /* it goes to a log of this node: nobody else may begin to use it */
-    bool move_wanted; /* fenced: out of its writer's arena, as soon as nothing is under way */
-    bool settled;     /* its owner has named it since it was made or found */
-    struct leat_epoch
-        word;     /* highest epoch of an owner that made it, or said that it counts on it */
-    bool damaged; /* LOST at a start, or could not be moved */
+    uint64_t gone_us;       /* its stream was deleted then; 0: not while it was here */
+    uint32_t flushed;       /* bytes durable */
+    unsigned busy;          /* requests under way */
+    bool adopting;          /* it is becoming a log's own segment: no other use may begin */
+    bool move_wanted;       /* fenced: out of its writer's arena, as soon as nothing is under way */
+    bool settled;           /* an owner has named it since it was made or found */
+    struct leat_epoch word; /* highest epoch of an owner that made or counted it */
+    bool damaged;           /* LOST at a start, or could not be moved */
     bool dropping, evicting, drop_wanted;
     bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
     struct replica_looked looked[LEAT_BEGINS_MAX]; /* the latest first */
@@ -103,7 +102,7 @@ struct backup_request {
     void *adopted_arg;
     void (*on_flushed)(void *arg, leat_err rc);
     unsigned adopted_to;
-    enum leat_segment_state before; /* CLOSE: what the segment is again where that fails */
+    enum leat_segment_state before; /* CLOSE: the state to restore on failure */
     bool cut;                       /* ... and it was longer: */
     struct replica_looked uncut;
     struct leat_backup_pull *pull;
@@ -154,26 +153,25 @@ static inline uint64_t backup_now(const struct leat_backup *backup)
 leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep) LEAT_NODISCARD;
 /** It has a segment from now on: the replica is found by its log. */
 void backup_replica_has(struct replica *rep, struct leat_segment *seg);
-/** The same of one that something is under way with, and that no writer elsewhere has opened.
- * SUBTLE: what comes after its stream went goes as well, as soon as nothing is under way with it. (1) A log is
- * on its way to another node, or an older segment to this one. (2) Its stream is deleted: its replicas here
- * go. (3) The segment becomes a replica, and nobody has a word to say about it: it would lie here until the
- * next start. */
+/** The same for a busy replica that no writer on another node has opened.
+ * SUBTLE: a replica may come after the deletion of its stream: it is dropped too, when it is not busy. (1) A log is
+ * moving to another node, or an older segment to this node. (2) Its stream is deleted: its replicas here are dropped.
+ * (3) The segment becomes a replica, and no owner will ever drop it: it would stay here until the next start. */
 void backup_replica_comes(struct replica *rep, struct leat_segment *seg);
-/** Is it known here that the stream was deleted? */
+/** Does this backup know that the stream was deleted? */
 bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream);
-/** Where replicas of that log are, among others, by `by_log`. */
+/** The bucket with the replicas of this log (and of other logs), by `by_log`. */
 struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log);
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);
-/** Close it, at its extent: backup_closed() in `on_done`, before anything else looks at it. */
+/** Close the replica, at its extent: `on_done` must call backup_closed() before any other use of the replica. */
 void backup_close(struct backup_request *request, void (*on_done)(struct leat_store_req *req));
-/** The answer to that. Where the disk refused it, it is not closed and what was not on the disk is not there now. */
+/** The end of backup_close(). If the disk refused, the replica is not closed, and has only the bytes on the disk. */
 void backup_closed(struct backup_request *request);
 void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
                    const struct replica *rep);
 void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ticket, leat_err rc,
                    const char *text);
-/** Bytes not yet in files that it takes at most, at the disk's speed as it was last. */
+/** The limit of bytes not yet in files, at the disk's latest speed. */
 uint64_t backup_unflushed_max(const struct leat_backup *backup,
                               const struct leat_store_usage *usage);
 uint64_t backup_load(const struct leat_backup *backup);
@@ -182,13 +180,13 @@ struct backup_request *backup_request_get(struct leat_backup *backup);
 void backup_request_put(struct backup_request *request);
 void backup_store(struct backup_request *request, enum leat_store_req_kind kind,
                   void (*on_done)(struct leat_store_req *req));
-/** Give it up, as soon as nothing else is under way. */
+/** Drop the replica, as soon as it is not busy. */
 void backup_drop(struct replica *rep);
-/* On the word of another than its writer, who may not have stopped writing to it. */
+/* Drop for an owner that is not the writer: the writer may not have stopped writing to the replica. */
 void backup_drop_for_another(struct replica *rep);
 /* An owner counts on it. */
 void backup_confirm(struct replica *rep, uint32_t passed);
-/** May whoever opened it still write into it? */
+/** May the node that opened the replica still write into it? */
 bool backup_is_written(const struct replica *rep);
 /** Something that was under way has ended. */
 void backup_idle(struct replica *rep);

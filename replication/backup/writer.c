@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writers: nodes that may write here, each incarnation into an arena of its own.
+/* Writers: nodes with the right to write here, each incarnation into an arena of its own.
  *
- * An arena is granted whole and revoked whole. After a fence nothing of it is trusted or used again:
- * what is needed of it goes on in the node's own pool, as it was after the revocation. Either the
- * writer sees the revocation, or these copies have its bytes (base/rmem.h). */
+ * An arena is granted whole and revoked whole. After a fence the arena is never trusted or used again: needed
+ * replicas move to the node's own pool, as they were after the revocation. Either the writer sees the revocation, or
+ * these copies have its bytes (base/rmem.h). */
 #include <stdio.h>
 #include <string.h>
 
@@ -48,9 +48,9 @@ static void on_grown(struct leat_rmem_grow *grow)
     tell_store(writer, grow->rc);
 }
 
-/* All writers share the memory for replicas; a writer that came when there were fewer keeps what it has. The first
- * step of each is of the same memory, whatever logs take of it. Replicas that are leaving the memory of a fenced
- * writer do not stop its successor from copying. */
+/* All writers share the memory for replicas; a writer that came earlier keeps its memory. The first step of each
+ * writer comes from the same memory, however much of it own logs use. Replicas that are leaving the arena of a fenced
+ * writer do not stop the next incarnation from copying. */
 static bool may_grow(const struct backup_writer *writer)
 {
     const struct leat_backup *backup = writer->backup;
@@ -280,7 +280,7 @@ void backup_writer_left(struct backup_writer *writer)
             .added = writer->at_store, .on_done = on_retired, .owner = writer};
         leat_store_arena_retire(backup->options.store, backup->options.env->post, &writer->retire);
     }
-    if (writer->failed && writer->rmem) memory_end(writer); /* the store never had it */
+    if (writer->failed && writer->rmem) memory_end(writer); /* the store never had this arena */
     if (writer->rmem || writer->replicas || writer->growing) return;
     leat_list_remove(&writer->link);
     backup->writer_count--;
@@ -303,7 +303,7 @@ static void on_moved(struct leat_store_req *req)
 {
     struct backup_request *request = req->owner;
     struct replica *rep = request->rep;
-    if (req->rc) rep->damaged = true; /* nobody can say what it holds */
+    if (req->rc) rep->damaged = true; /* its bytes are unknown */
     backup_request_put(request);
     backup_move_over(rep);
     backup_idle(rep);
@@ -367,7 +367,7 @@ static void writers_end(struct leat_backup *backup, const char *node, uint64_t i
         if (writer->fenced) continue;
         writer->fenced = true;
         attaches_answer(writer, LEAT_E_STALE_EPOCH, NULL);
-        writer->moves++; /* so that it does not go while its replicas are walked */
+        writer->moves++; /* so that the writer is not freed while its replicas are walked */
         moves_start(writer);
         writer->moves--;
         backup_writer_left(writer);

@@ -17,14 +17,14 @@ enum {
 enum leat_rep_kind {
     LEAT_REP_ATTACH = LEAT_NODE_KIND_REPLICATION, /* begin of a session: grant of memory, load */
     LEAT_REP_OPEN,                                /* a buffer and a place on disk; may be refused */
-    LEAT_REP_CLOSE,                               /* complete: flush behind, give the buffer back */
+    LEAT_REP_CLOSE,    /* complete: flush afterwards, give the buffer back */
     LEAT_REP_PARK,     /* flush, record (length, CRC), give the buffer back; stays open */
     LEAT_REP_RESUME,   /* erase the record, a fresh buffer */
     LEAT_REP_COMPLETE, /* a replacement is identical now */
     LEAT_REP_DROP,     /* trimmed, or not wanted any more */
-    LEAT_REP_RESTAMP,  /* rows: the version is another one */
+    LEAT_REP_RESTAMP,  /* rows: another version */
     LEAT_REP_FLUSH,    /* rows: make bytes durable */
-    LEAT_REP_AUDIT,    /* which replicas have nobody's word? */
+    LEAT_REP_AUDIT,    /* which replicas has no owner confirmed? */
     LEAT_REP_SETTLE,   /* rows: keep or drop */
     LEAT_REP_PULL,     /* any node: a piece of a replica that is closed, parked or fenced */
     LEAT_REP_SEAL,     /* a new owner: cut one of an old epoch to the decided end, and close it */

@@ -10,7 +10,7 @@
 #include "wire/row.h"
 
 enum {
-    REP_BODY_BYTES_MAX = 192, /* of what concerns one replica */
+    REP_BODY_BYTES_MAX = 192, /* of a request about one replica */
     REP_PAIR_BYTES_MAX = 24,  /* of a row of RESTAMP, FLUSH, SETTLE */
     REP_ROW_BYTES_MAX = 96,   /* of AUDIT */
     REP_PULL_BYTES_MAX = 96,
@@ -95,7 +95,7 @@ struct rep_granted {
 };
 struct rep_audit {
     uint64_t from;
-    bool all; /* not only those that have nobody's word */
+    bool all; /* not only unconfirmed replicas */
 };
 struct rep_audited {
     uint64_t next; /* 0: that was the last */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes on without anybody waiting: audits (which replicas have nobody's word, dissertation
- * §4.6), and copying closed segments that have lost copies, at a bounded rate (§4.5.1). */
+/* Background work: audits (which replicas has no owner confirmed, dissertation §4.6), and copying closed segments
+ * that have lost copies, at a bounded rate (§4.5.1). */
 #include <string.h>
 
 #include "base/bug.h"
@@ -41,8 +41,8 @@ static bool is_adequate(const struct rep_set *set)
     return true;
 }
 
-/* A copy that came back with its node: it counts again if it is the same. No other is called one too
- * many for its sake before its backup knows that (request.c, settle_one()). */
+/* A copy that came back with its node counts again if it is the same. The primary drops no other copy in its favour
+ * before the backup knows that this copy counts (request.c, settle_one()). */
 static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const struct rep_row *row)
 {
     struct rep_copy *copy = rep_copy_new(set, peer);
@@ -84,11 +84,11 @@ static void on_sealed(struct leat_link_call *call, leat_err rc, const struct lea
     peer->seal_busy = false;
     peer->primary->accounts.other_rpcs++;
     if (rc) return;      /* told again by a later audit */
-    rep_audit_all(peer); /* there is one that counts now; perhaps there are more */
+    rep_audit_all(peer); /* a replica counts now; there may be more */
 }
 
-/* A replica of an old epoch that was still open when its writer was cut off. It may hold more than
- * what was decided to be the end, or just that: then it is as good as a new copy. */
+/* A replica of an old epoch that was still open when its writer was cut off. It may end after the decided end, or
+ * exactly there: then it is as good as a new copy. */
 static void seal_ask(struct rep_set *set, struct rep_peer *peer, const struct rep_row *row)
 {
     const struct leat_rep_net *net = &peer->primary->options.net;
@@ -115,7 +115,7 @@ static void seal_ask(struct rep_set *set, struct rep_peer *peer, const struct re
     peer->seal_busy = net->call(net->ctx, peer->node.number, &peer->seal) == LEAT_OK;
 }
 
-/* Its backup has found other bytes there than were written. It goes when there are enough others. */
+/* The backup has found the copy corrupt. The copy is dropped when there are enough others. */
 static void damaged_there(struct rep_copy *copy)
 {
     const struct rep_set *set = copy->set;
@@ -172,7 +172,7 @@ static bool was_kept(const struct rep_peer *peer, uint64_t handle)
     return false;
 }
 
-/* The backup knows by now which of its replicas are counted on, or it has them no more. */
+/* The backup knows by now which of its replicas count, or has dropped them. */
 static void copies_confirm(struct rep_peer *peer, const struct rep_pair *refused, uint32_t count)
 {
     LEAT_LIST_EACH(&peer->copies, it)
@@ -306,9 +306,9 @@ static void piece_write(struct leat_primary *primary, uint32_t bytes)
     primary->recopy_bytes -= bytes < primary->recopy_bytes ? bytes : primary->recopy_bytes;
 }
 
-/* SUBTLE: (1) A piece is read for a copy, and the copy is lost meanwhile. (2) Another node is chosen for the same set.
- * (3) It has not said yet where its replica lies: written to it, the piece would land at the beginning of the arena, in
- * whatever replica lies there. So a piece is for one copy, not for one set. */
+/* SUBTLE: (1) A piece is read for a copy, and the copy is lost meanwhile. (2) Another node is chosen for the same
+ * set. (3) This node has not reported the place of its replica yet: the piece would land at the beginning of the
+ * arena, in another replica. So a piece is for one copy, not for one set. */
 static void on_read(struct leat_disk_io *io)
 {
     struct leat_primary *primary = io->owner;
@@ -360,10 +360,9 @@ static void piece_start(struct leat_primary *primary)
     disk->submit(disk->ctx, &primary->read);
 }
 
-/* How long a segment goes without a copy before that is made anew: whoever has it may come back with
- * it, and what is copied meanwhile is copied for nothing. A process that crashed is started again
- * within seconds by whoever looks after it, or its host has lost it. When nobody is away who could
- * come back, there is nothing to wait for. */
+/* How long a segment lacks a copy before a new copy is made: the node with the old copy may come back, and then the
+ * new copy is useless. A process that crashed is started again within seconds by its supervisor, or its host is lost.
+ * When no node is away that could come back, there is nothing to wait for. */
 static uint64_t grace(const struct leat_primary *primary)
 {
     const struct leat_primary_options *options = &primary->options;
@@ -375,7 +374,7 @@ static uint64_t grace(const struct leat_primary *primary)
         if (peer->node.incarnation == 0)
             wait_us = peer->node.crashed ? options->grace_crashed_us : options->grace_us;
         else if (peer->state != REP_PEER_ATTACHED || peer->audit_all)
-            wait_us = options->grace_us; /* here, and has not told yet what it has */
+            wait_us = options->grace_us; /* up, and has not reported its replicas yet */
         if (wait_us > us) us = wait_us;
     }
     return us < options->grace_us ? us : options->grace_us;
@@ -412,7 +411,7 @@ bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segmen
     if (set->copy_count >= rep_wanted(log)) return false;
     if (!rep_set_is_parked(set)) return rep_place_choose(set) != NULL;
     if (LEAT_BUG(PARKED_UNCOPIED)) return false;
-    /* Asked seldom: who refused it then may have room now. */
+    /* Asked seldom: a node that refused may have room now. */
     memset(set->refused, 0, sizeof set->refused);
     return rep_now(primary) >= set->lost_us + grace(primary) && rep_place_choose(set) &&
            wake_take(primary, set->target);
@@ -451,8 +450,8 @@ static void better_choose(struct leat_primary *primary, uint64_t now_us)
     rep_set_settle(copy->set);
 }
 
-/* The last step of a recovery: said when it is done, since nobody waits for it. Copies that came back with their
- * node are none of that. */
+/* The last step of a recovery: the end is reported in the node log, since no caller waits for it. Copies that came
+ * back with their node are not included. */
 static void whole_tell(struct leat_primary *primary, uint64_t now_us)
 {
     const uint64_t recopied_bytes = primary->accounts.recopied_bytes;
@@ -471,7 +470,8 @@ static void whole_tell(struct leat_primary *primary, uint64_t now_us)
         "replication: every closed segment of this core's logs has its copies again: %llu KiB "
         "were copied, %llu ms after one was missing",
         (unsigned long long)(copied >> 10), (unsigned long long)ms);
-    /* A damaged copy, or one of a node that came back late, was kept while others lacked: now each audit drops it. */
+    /* A corrupt copy, or a copy of a node that came back late, was kept while segments lacked copies: now each audit
+     * drops such copies. */
     for (unsigned i = 0; i < primary->peer_end; i++)
         if (primary->peers[i]) primary->peers[i]->audited_us = 0;
     rep_arm(primary, REP_TICK_US);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies that lie together though they need not: two on a host or in a rack, because that was all there
- * was when they were placed. When another node can be used, closed segments get a copy there and then
- * lose the one that lies badly, in the background; a head is rolled, so that its successor is placed
- * anew and it is itself closed. Each move breaks strictly fewer preferences, so they come to an end. */
+/* Copies that share a host or rack without need: there was no better node when they were placed. When another node
+ * can be used, closed segments get a copy there and then lose the badly placed copy, in the background; a head is
+ * rolled, so that the next head is placed anew and the old head is closed. Each move violates strictly fewer
+ * preferences, so the moves come to an end. */
 #include <string.h>
 
 #include "replication/primary/state.h"
@@ -89,7 +89,7 @@ struct rep_copy *rep_better_begin(struct leat_primary *primary, uint64_t now_us)
         leat_list_push_back(&primary->crowded, &set->crowded);
         struct rep_peer *peer = look(set, now_us);
         if (!peer) continue;
-        look_again(primary, now_us + REP_CROWDED_AGAIN_US); /* should it come to nothing */
+        look_again(primary, now_us + REP_CROWDED_AGAIN_US); /* in case this attempt fails */
         struct rep_copy *copy = rep_copy_new(set, peer);
         return copy && rep_copy_open(copy, true) ? copy : NULL;
     }

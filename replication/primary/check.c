@@ -37,7 +37,7 @@ static void set_check(const struct leat_primary_log *log, const struct rep_set *
     LEAT_ASSERT(set->seg != NULL || set->state == REP_SET_RESERVING || set->dropping);
     for (unsigned i = 0; i < set->copy_count; i++) {
         copy_check(set, set->copies[i]);
-        /* One node that is lost takes one copy with it. */
+        /* The loss of a node must cost a segment at most one copy. */
         for (unsigned j = 0; j < i; j++)
             LEAT_ASSERT(set->copies[j]->peer != set->copies[i]->peer);
     }

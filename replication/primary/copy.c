@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One replica: what it is, what it should be, and the next step. */
+/* A replica: its state, its wanted state, and the next step. */
 #include <string.h>
 
 #include "base/bug.h"
 #include "replication/primary/state.h"
 
-/* From OPENING to CLOSED: it is no new one, but was found at its backup. */
+/* From OPENING to CLOSED: the copy is not new, but was found at its backup. */
 void rep_copy_enter(struct rep_copy *copy, enum rep_copy_state to)
 {
     static const unsigned follow[] = {
@@ -36,7 +36,7 @@ static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_exte
     struct leat_primary *primary = peer->primary;
     struct rep_op *op = rep_op_get(primary);
     if (!op) {
-        rep_wait(set->log); /* else nobody would look at it again */
+        rep_wait(set->log); /* otherwise the log would not be compared again */
         return false;
     }
     struct rep_body body = {
@@ -187,7 +187,7 @@ static void on_op_done(struct leat_link_call *call, leat_err rc, const struct le
     if (!rc) rc = rep_answer_decode(frame->control, frame->control_bytes, &answer);
     if (!rc) peer->load_bytes = answer.load_bytes;
     rep_peer_ops(peer);
-    if (!copy) return; /* a reservation that nobody wants any more: the next audit drops it */
+    if (!copy) return; /* an unwanted reservation: the next audit drops it */
     copy->op = NULL;
     if (!copy->set) {
         free_if_over(copy);
@@ -249,10 +249,10 @@ void rep_copy_remove(struct rep_copy *copy)
     free_if_over(copy);
 }
 
-/* SUBTLE: a lost copy of a segment that has started and is not closed everywhere may come back as it
- * is now, with the version it has now, while the log goes on without it. So before anything more is
- * acked the coordinator must know a higher version than that copy can carry (dissertation §4.5.3).
- * A copy still being made whole is marked so and never counts; a reservation holds nothing. */
+/* SUBTLE: a lost copy of a started segment that is not closed everywhere may come back with its present bytes and
+ * version, while the log goes on without this copy. So before the next ack the coordinator must know a higher version
+ * than this copy can carry (dissertation §4.5.3). An incomplete copy is marked so and never counts; a reservation
+ * holds nothing. */
 void rep_copy_lost(struct rep_copy *copy)
 {
     struct rep_set *set = copy->set;
@@ -260,7 +260,7 @@ void rep_copy_lost(struct rep_copy *copy)
     bool may_mislead = !LEAT_BUG(LOST_COPY_COUNTS) && rep_set_is_started(set) &&
                        !rep_set_is_closed(set) && !set->dropping &&
                        copy->state != REP_COPY_OPENING && (!copy->incomplete || copy->asked_whole);
-    /* Its successor has started: only its close entry is under way. */
+    /* The next segment has started: only this segment's close entry is under way. */
     bool closes = set->link.next != &log->active;
     if (may_mislead && !(LEAT_BUG(LOST_WHILE_CLOSING) && closes)) {
         if (!rep_is_held(log)) log->held_us = rep_now(log->primary);
@@ -284,11 +284,10 @@ void rep_copy_drop(struct rep_copy *copy)
     (void)ask(copy, LEAT_REP_DROP, (struct leat_extent){0});
 }
 
-/* SUBTLE: until its backup has answered it is still in the tables, but it is none to count on.
- *  1. B has the copy that lies badly, C the better one. B is told to drop it, and is slow.
- *  2. The connection to C breaks, and comes again. C tells what it has, and here there is B's copy.
- *  3. C is told that its copy is one too many; then B does what it was told. The owner has the segment
- *     alone. */
+/* SUBTLE: until its backup has answered the DROP, the copy is still in the tables, but does not count.
+ *  1. B has the badly placed copy, C the better copy. B is told to drop its copy, and is slow.
+ *  2. The connection to C breaks, and is made again. C reports its copy, and B's copy is in the tables.
+ *  3. C is told to drop its copy as superfluous; then B drops its copy. Only the owner has the segment. */
 bool rep_copy_leaves(const struct rep_copy *copy)
 {
     return copy->op && copy->op->call.kind == LEAT_REP_DROP;
@@ -450,10 +449,10 @@ void rep_copy_step(struct rep_copy *copy)
     bool there = copy->done == set->target && copy->writes == 0;
     bool flushed = !rep_is_disk(log) || copy->flushed == copy->done;
     if (copy->incomplete) {
-        /* SUBTLE: it counts from before it is called whole. The other way round:
-         *  1. The backup calls it whole at length L.
-         *  2. More is acked without it.
-         *  3. The others die: it is a mark, of the current version, and shorter than what was acked.
+        /* SUBTLE: a copy counts before COMPLETE is sent. In the other order:
+         *  1. The backup marks the copy complete at length L.
+         *  2. More is acked without this copy.
+         *  3. The other nodes die: the copy is a mark of the current generation, shorter than the acked prefix.
          */
         if (copy->sent == set->target && set->target && !LEAT_BUG(WHOLE_BEFORE_COUNTED))
             copy->counted = true;

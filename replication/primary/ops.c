@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests about one replica: they wait for their turn at its backup, and LEAT_REP_CALLS_MAX of them are under way. */
+/* Requests about one replica: each waits for its turn at the backup, and at most LEAT_REP_CALLS_MAX are under way. */
 #include "replication/primary/state.h"
 
 struct rep_op *rep_op_get(struct leat_primary *primary)

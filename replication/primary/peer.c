@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node as one core sees it: the session with its backup, and what goes there in batches.
+/* A peer of a core: the session with the peer's backup, and requests in batches.
  *
- * A session is a control link and a target for writes; either's end is the end of both, and of every
- * replica there that is not closed: without the link nobody would tell that the backup was started
- * again, and what is written into the memory of a dead one would count (docs/stories.md 11). */
+ * A session is a control link and a target for writes; if one ends, both end, and so does every replica there that is
+ * not closed. Without the link a restart of the backup would go unnoticed, and writes into the memory of a dead
+ * backup would count (docs/stories.md 11). */
 #include <string.h>
 
 #include "base/node_log.h"
@@ -180,7 +180,7 @@ static void row_done(struct rep_batch *batch, struct rep_copy *copy, uint32_t va
 {
     copy->batched = false;
     if (!copy->set) {
-        /* Given up meanwhile: nobody else frees it. */
+        /* Given up meanwhile: freed here only. */
         if (!copy->writes && !copy->op) {
             leat_list_remove(&copy->by_peer);
             leat_mem_free(copy);

@@ -5,7 +5,7 @@
 
 #include "replication/primary/state.h"
 
-/* How much a node shares with those that have a copy: 2 for a host, 1 for a rack. */
+/* How much two nodes share: 2 for a host, 1 for a rack. */
 unsigned rep_place_shared(const struct leat_rep_node *a, const struct leat_rep_node *b)
 {
     if (strcmp(a->host, b->host) == 0) return 2;
@@ -128,8 +128,8 @@ struct rep_copy *rep_place_worst(const struct rep_set *set)
     return worst;
 }
 
-/* What was judged stays judged until something changes among the nodes: most clusters that have such
- * segments have no better place for them. */
+/* Judged segments are not judged again until the nodes change: most clusters with badly placed segments have no
+ * better place. */
 void rep_place_nodes_changed(struct leat_primary *primary)
 {
     primary->places++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The primary of one core: its logs and nodes, and who compares what when. */
+/* The primary of one core: its logs and nodes, and the order of comparisons. */
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +82,7 @@ static leat_err take_segment(struct leat_primary_log *log, struct leat_segment *
     return LEAT_OK;
 }
 
-/* Where are their copies? Also those that have an owner's word: it was another owner's. */
+/* Asks for the copies of new logs, also for confirmed copies: another owner confirmed them. */
 static void copies_ask(struct leat_primary *primary)
 {
     for (unsigned i = 0; i < primary->peer_end; i++) {
@@ -274,7 +274,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
     (*at)->node = *node;
     name_default(&(*at)->node);
     if (other) rep_peer_lost(*at);
-    if (other) (*at)->cut = false; /* it has revoked what its predecessor had */
+    if (other) (*at)->cut = false; /* the new incarnation has revoked the arenas of the old */
     if (other) (*at)->left_us = 0; /* and was not there all the time */
     if (other) (*at)->refused = LEAT_OK;
     if (other && (*at)->state != REP_PEER_DOWN) rep_arm(primary, 0);
@@ -305,7 +305,7 @@ void leat_primary_peer_down(struct leat_primary *primary, unsigned node)
 }
 
 /* ---- time ---- */
-/* Somebody waits for something that may never be told. */
+/* Whether a request waits for an event that may never come. */
 static bool is_busy(const struct leat_primary *primary)
 {
     for (unsigned i = 0; i < primary->peer_end; i++) {
@@ -361,8 +361,8 @@ static void defaults(struct leat_primary_options *options)
     if (!options->window) options->window = 4;
 }
 
-/* Closed segments are copied again from here, which a card can read only when it was told. One that
- * can't be told (locked memory) can't be told of the pool either, and is not used. */
+/* Closed segments are copied again from this memory, which an RDMA card can read only after registration. Where
+ * registration fails (locked memory), that of the pool fails too, and the card is not used. */
 static void staging_name(const struct leat_primary *primary)
 {
     const struct leat_rmem *rmem = primary->options.rmem;

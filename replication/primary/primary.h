@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The primary: it stands in front of the store on every core. Logs with more than one copy give it the same requests
- * (struct leat_store_req) that they would give to the store, and it answers when all copies have done what was asked.
+/* The primary: a layer between logs and the store on every core. Logs with more than one copy send their requests
+ * (struct leat_store_req) to the primary instead of the store, and the primary answers when all copies have done the
+ * same.
  *
  *     log -> store port (leat_primary_port) -> store                  of this node
  *                                         -> one-sided writes       into each backup's arena
@@ -19,7 +20,7 @@
 enum {
     LEAT_REP_CALLS_MAX = 512, /* control requests of one core to one node under way; more wait */
     LEAT_REP_WRITE_BYTES_MAX = 1024 * 1024,  /* one one-sided write */
-    LEAT_REP_MESSAGE_BYTES_MAX = 128 * 1024, /* one that travels as a message */
+    LEAT_REP_MESSAGE_BYTES_MAX = 128 * 1024, /* a write that is sent as a message */
     LEAT_REP_CANDIDATES = 5,                 /* drawn at random, the least loaded wins */
     LEAT_REP_HOST_BYTES_MAX = 255,
 };
@@ -34,13 +35,13 @@ struct leat_rep_node {
     bool draining;                                /* gets no new replicas */
     /* Down, and that incarnation never comes back: the next one is there in seconds, or much later. */
     bool crashed;
-    bool gone; /* down, and nobody expects it back */
+    bool gone; /* down, and not expected back */
 };
 
 struct leat_primary;     /* opaque; one per core */
 struct leat_primary_log; /* opaque; one per log of that core with copies > 1 */
 
-/* The versions of logs that lost a copy, for the coordinator: one entry for all of them. */
+/* The versions of logs that lost a copy, for the coordinator: one entry for all logs. */
 struct leat_rep_version {
     struct leat_log_ref log;
     struct leat_epoch epoch;
@@ -80,11 +81,10 @@ struct leat_primary_options {
     uint64_t flush_us;     /* likewise a flush (10 s) */
     uint64_t open_wait_us; /* a reservation tries backups for so long, then goes on with fewer
                                copies or is refused (2 s) */
-    /* Closed segments of a lost backup are copied elsewhere after: while a node is not heard, or has
-     * not told what it has (60 s); while one that crashed is not back (20 s); else (1 s). Never after
-     * more than grace_us. */
+    /* Closed segments of a lost backup are copied elsewhere after: while a node is not heard, or has not reported its
+     * replicas (60 s); while a crashed node is not back (20 s); else (1 s). Never after more than grace_us. */
     uint64_t grace_us, grace_crashed_us, grace_none_us;
-    uint64_t audit_us; /* each backup is asked what it holds without anybody's word (30 s) */
+    uint64_t audit_us;                /* each backup is asked for unconfirmed replicas (30 s) */
     uint64_t recopy_bytes_per_second; /* background (64 MiB) */
     unsigned window;                  /* writes in flight per replica (4) */
 };
@@ -97,7 +97,7 @@ void leat_primary_destroy(struct leat_primary **primary);
 
 /** The node table changed. incarnation 0 or another one: replicas at the old one are lost. */
 void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_node *node);
-/** That node's link was refused, for that reason: the link is tried again, nothing else changes. */
+/** The link to the node was refused, with `rc`: the link is tried again, nothing else changes. */
 void leat_primary_peer_refused(struct leat_primary *primary, unsigned node, leat_err rc);
 /** The link to that node's backup is up: the session begins (ATTACH). */
 void leat_primary_peer_up(struct leat_primary *primary, unsigned node);
@@ -113,8 +113,8 @@ struct leat_primary_log_options {
     enum leat_durability durability;
     uint32_t version; /* the coordinator's for this log and epoch; 1 for a new or adopted log */
     bool opened;      /* this epoch's first segment is committed already */
-    /* Older segments come by leat_primary_log_add(): until leat_primary_log_whole() nobody is told
-     * to drop what is not known here. */
+    /* Older segments come by leat_primary_log_add(): until leat_primary_log_whole() no backup is told to drop
+     * segments that are unknown here. */
     bool backfill_follows;
     /* Nor of these, after that: the log has none of some, and can't tell whether they are its own. */
     struct leat_segment_range unsure;
@@ -126,7 +126,7 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
                                  const struct leat_primary_log_options *options,
                                  struct leat_segment *const *segs, size_t seg_count,
                                  struct leat_primary_log **out_rep) LEAT_NODISCARD;
-/** One more closed segment, older than the others. LEAT_E_NO_MEMORY: nothing was done. */
+/** A further closed segment, older than all others. LEAT_E_NO_MEMORY: nothing was done. */
 leat_err leat_primary_log_add(struct leat_primary_log *rep,
                               struct leat_segment *seg) LEAT_NODISCARD;
 void leat_primary_log_whole(struct leat_primary_log *rep);
@@ -208,7 +208,7 @@ struct leat_rep_places {
 };
 /** Bytes of it are on their way to copies. Thread: owner. */
 bool leat_primary_log_is_writing(const struct leat_primary_log *rep);
-/** false: no segment has begun, so nobody lacks anything. Thread: owner. */
+/** false: no segment has begun, so no copy is missing. Thread: owner. */
 bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out);
 struct leat_primary_log_status {
     uint32_t copies, min_copies, version;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the simulator's fault injectors and checkers know of a primary: its logs, their segments (a set is a segment
- * and its copies), how each copy is, and to which nodes. Nothing here changes a primary but what says so. Tests alone
- * call this; no program of the product links it.
+/* What the simulator's fault injectors and checkers see of a primary: logs, replica sets (a set is a segment and its
+ * copies), the state of each copy, and its node. A function that changes the primary says so. Only tests call this;
+ * no program of the product links it.
  *
- * What is seen is how it was then: pointers `at` say which one it was. Thread: the primary's core, or any while it
- * does not run. Of a node that has died all is as it was. */
+ * The results are of the moment of the call: pointers `at` identify the object. Thread: the primary's core, or any
+ * while it does not run. After a node's death all values stay as they were. */
 #ifndef LEAT_REPLICATION_PRIMARY_PROBE_H
 #define LEAT_REPLICATION_PRIMARY_PROBE_H
 
@@ -22,7 +22,7 @@ struct leat_primary_log_seen {
     bool releasing;              /* given up */
 };
 struct leat_primary_log_seen leat_primary_log_see(const struct leat_primary_log *log);
-/** The log behind this one (NULL: the first). NULL: no more, or primary is NULL. */
+/** The log after `before` (NULL: the first). NULL: no more, or primary is NULL. */
 const struct leat_primary_log *leat_primary_log_next(const struct leat_primary *primary,
                                                      const struct leat_primary_log *before);
 /** NULL: it is not here, or primary is NULL. */
@@ -44,15 +44,14 @@ struct leat_set_seen {
     bool starts, closes, parks, resumes; /* its log has asked for that, and is not answered */
     unsigned copy_count;                 /* without the local one */
 };
-/** The next of a log's sets, ascending: of settled ones, which are closed with every copy that there is, or of all
- * others. */
+/** The next of a log's sets, ascending: of settled sets, which are closed on every copy, or of all other sets. */
 bool leat_set_see_next(const struct leat_primary_log *log, bool settled,
                        struct leat_set_seen *seen);
-/** That of one segment of a log (NULL: of none); that of a segment. false: there is none. */
+/** The set of a log's segment `id`; the set of `seg`. false: there is none. */
 bool leat_set_see(const struct leat_primary_log *log, struct leat_segment_id id,
                   struct leat_set_seen *out_set);
 bool leat_set_see_of(const struct leat_segment *seg, struct leat_set_seen *out_set);
-/** The one in front of it, among those that are not settled. */
+/** The set before this set, among sets that are not settled. */
 bool leat_set_see_before(const struct leat_set_seen *set, struct leat_set_seen *out_before);
 
 /* ---- copies, and the nodes where they are ---- */
@@ -64,8 +63,8 @@ struct leat_copy_seen {
     uint64_t incarnation;
     enum leat_copy_state state; /* OPENING: asked for, and not part of anything yet */
     bool incomplete;            /* so marked there */
-    bool found;                 /* its backup has not heard yet that it is counted on */
-    bool lives;                 /* it is of the session that there is now */
+    bool found;                 /* its backup has not heard yet that it counts */
+    bool lives;                 /* it belongs to the present session */
     bool leaves;                /* its backup is being told to drop it */
     uint64_t handle, place;     /* in its backup; of its first byte in that memory */
     uint32_t sent, done;        /* bytes posted; there, from the start */
@@ -79,7 +78,7 @@ struct leat_peer_seen {
     const char *node;
     uint64_t incarnation;
     bool attached;
-    bool audits; /* it is being asked what it holds */
+    bool audits; /* an audit of the backup is under way */
     bool writes; /* some are under way there */
 };
 /** The next node that the primary knows. false: no more, or primary is NULL. */
@@ -89,17 +88,17 @@ bool leat_peer_copy_next(const struct leat_peer_seen *peer, struct leat_copy_see
                          struct leat_set_seen *out_set);
 
 /* ---- what is under way ---- */
-/** Of a write that a primary has posted: the handle of the replica that it means. */
+/** The handle of the replica that a posted write is for. */
 uint64_t leat_write_handle(const struct leat_rmem_write *write);
-/** Its copy and set, and how far it reaches in that. false: the copy was given up. */
+/** The copy and set of a write, and the end of the write in the segment. false: the copy was given up. */
 bool leat_write_see(const struct leat_rmem_write *write, struct leat_copy_seen *out_copy,
                     struct leat_set_seen *out_set, uint64_t *out_end);
-/** The copy of a closed segment that is made in the background; the one that a piece is being read for. */
+/** The copy of a closed segment that is made in the background; the copy that a piece is being read for. */
 bool leat_recopy_see(const struct leat_primary *primary, struct leat_copy_seen *out_copy,
                      struct leat_set_seen *out_set);
 bool leat_recopy_see_read(const struct leat_primary *primary, struct leat_copy_seen *out_copy,
                           struct leat_set_seen *out_set);
-/** Is a piece being read, for whichever copy, also one that has gone? */
+/** Is a piece being read, for any copy, also for a copy that has gone? */
 bool leat_recopy_reads(const struct leat_primary *primary);
 /** Changes it: how long a node that has gone is waited for before copies are made elsewhere, see the options. */
 void leat_primary_grace_set(struct leat_primary *primary, uint64_t grace_us, uint64_t grace_none_us,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment and all its copies: what its log asked for, and when that is done. */
+/* A segment and all its copies: the requests of its log, and their completion. */
 #include <string.h>
 
 #include "replication/primary/state.h"
@@ -181,8 +181,8 @@ unsigned rep_set_whole_count(const struct rep_set *set)
 
 /* ---- more copies ---- */
 
-/* Memory for replicas comes free as fast as the disk takes them, a segment within some milliseconds, and
- * a log at full speed stands still until then. Where it takes longer nobody is asked often. */
+/* Memory for replicas comes free as fast as the disk takes them, a segment within some milliseconds, and a log at
+ * full speed stands still until then. If this takes longer, nodes are asked less often. */
 static uint64_t refused_pause_us(const struct rep_set *set)
 {
     enum { DOUBLINGS_MAX = 7 };
@@ -199,7 +199,7 @@ static void place_step(struct rep_set *set)
     while (set->copy_count < rep_wanted(set->log)) {
         struct rep_peer *peer = rep_place_choose(set);
         if (!peer) {
-            /* Those that said no are asked again, a little later. */
+            /* Nodes that refused are asked again, a little later. */
             if (set->retry_us <= now_us) {
                 memset(set->refused, 0, sizeof set->refused);
                 set->retry_us = now_us + refused_pause_us(set);
@@ -239,10 +239,10 @@ static void reserve_step(struct rep_set *set)
     uint64_t now_us = rep_now(primary);
     bool late = now_us >= set->since_us + primary->options.open_wait_us;
     bool enough = rep_set_whole_count(set) >= log->options.min_copies;
-    /* SUBTLE: the first segment under a new owner is what everybody waits for. Were its last copy waited
-     * for as long as one that is needed, a node that is up and does not answer yet (it has just come
-     * back, or has just been stopped) would keep a log of enough copies from serving, for two
-     * seconds. It gets a copy later, like one that replaces another. */
+    /* SUBTLE: all clients wait for the first segment under a new owner. If its last copy were waited for as long as a
+     * required copy, a node that is up and does not answer yet (it has just come back, or has just been stopped)
+     * would keep a log with enough copies from serving, for two seconds. The last copy is made later, like a
+     * replacement. */
     bool taken_over = !log->opened && set->id.v > 0;
     uint64_t last_copy_us = taken_over ? REP_LAST_COPY_US : primary->options.open_wait_us;
     bool patient = !late && (!enough || now_us < set->since_us + last_copy_us);
@@ -345,13 +345,13 @@ static void resume_step(struct rep_set *set)
         set->log); /* appends do so too, but a log that is woken for a lost copy has none */
 }
 
-/* All copies first, then the local one: whoever answers for the segment knows it longest. */
+/* All copies first, then the local copy: the owner keeps the segment longest. */
 static void drop_step(struct rep_set *set)
 {
     for (unsigned i = set->copy_count; i-- > 0;) {
         struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING)
-            rep_copy_remove(copy); /* the answer finds nobody; an audit drops the reservation */
+            rep_copy_remove(copy); /* the answer finds no copy; an audit drops the reservation */
         else
             rep_copy_drop(copy);
     }
@@ -446,8 +446,8 @@ bool rep_set_is_still(const struct rep_set *set)
     return true;
 }
 
-/* SUBTLE: the copy that lies badly goes only when each of the others is whole, closed, and its backup
- * knows that it is counted on (backup/README.md, "Who may drop"). */
+/* SUBTLE: the badly placed copy is dropped only when all remaining copies are complete and closed, and their backups
+ * know that these copies count (backup/README.md, "Who may drop"). */
 void rep_set_surplus(struct rep_set *set)
 {
     if (set->copy_count > rep_wanted(set->log) && rep_set_is_still(set))

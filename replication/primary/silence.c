@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which backup is silent while others answer.
+/* Which backup is silent while other backups answer.
  *
- * Where only what goes from here to one backup is lost, or only what comes back, nobody else notices: the
- * leader hears both. Acks would wait for as long as a slow backup is given (answer_us). So whoever owes an
- * answer is asked, and with it all the others, in rounds; it is left when the others have answered several
- * of them meanwhile. A core that is late itself asks, and counts, that much later; a machine on which
- * everything takes its time has shown so before, and is given longer. */
+ * If messages are lost in one direction between this node and one backup, no other node notices: the leader hears
+ * both. Acks would wait as long as a slow backup may take (answer_us). So a backup that owes an answer is asked,
+ * together with all other backups, in rounds; the backup is left when the others have answered several rounds
+ * meanwhile. A core that is late itself asks, and counts, later by as much; a slow machine has shown so before, and
+ * is given longer. */
 #include "base/node_log.h"
 #include "replication/primary/state.h"
 
 enum {
     DOUBT_US = 10 * 1000, /* an answer is due for so long: ask */
-    ROUNDS = 4,           /* that others have answered, and this one not */
-    TOOK_FACTOR = 3,      /* longer than what answers took of late */
+    ROUNDS = 4,           /* that other backups have answered, and this backup has not */
+    TOOK_FACTOR = 3,      /* longer than recent answers took */
     TOOK_HALF_US = 3000 * 1000,
     RETURN_US = 500 * 1000, /* a backup whose session is back so soon was never away */
 };
@@ -47,11 +47,11 @@ static uint64_t since(uint64_t owed_us, uint64_t heard_us, uint64_t now_us)
     return now_us > owed_us ? now_us - owed_us : 0; /* also where nothing is owed: UINT64_MAX */
 }
 
-/* SUBTLE: one-sided writes and requests go different ways. (1) Nothing that is sent here arrives at a
- * backup, or nothing comes back; its memory takes writes all the same. (2) Acks of level `disk`, and heads
- * that roll, wait for a request's answer. (3) Each write that ends would say that the backup is there:
- * they wait for as long as a slow one is given. So writes say nothing about requests. An answer does about
- * writes: a backup that is there may be slow to take them. */
+/* SUBTLE: one-sided writes and requests go different ways. (1) No message of this node arrives at a backup, or no
+ * answer comes back; the backup's memory still takes writes. (2) Acks of level `disk`, and heads that roll, wait for
+ * a request's answer. (3) If each completed write proved that the backup answers, they would wait as long as a slow
+ * backup may take. So writes prove nothing about requests. But an answer counts for writes: a backup that answers may
+ * take writes slowly. */
 static uint64_t silent_us(const struct rep_peer *peer, uint64_t now_us)
 {
     if (peer->state != REP_PEER_ATTACHED) return 0;
@@ -116,10 +116,11 @@ static void on_answered(struct leat_link_call *call, leat_err rc, const struct l
     for (unsigned i = 0; i < primary->peer_end; i++) {
         struct rep_peer *other = primary->peers[i];
         if (!other || other == peer || !other->asking || other->asked_us > peer->asked_us) continue;
-        /* SUBTLE: what it was asked before it was cut off may have been answered since: of an older request.
-         * So it is not whether anything came since that question, which nobody asks again, but since this one's. */
+        /* SUBTLE: an answer that came since may belong to an older request, from before the peer was cut off. So an
+         * answer counts only if it came after the question of this round. */
         if (other->heard_us > peer->asked_us || other->round == peer->round) continue;
-        other->round = peer->round; /* one for each round, however many have answered it */
+        /* counts once for each round, however many peers have answered */
+        other->round = peer->round;
         other->missed++;
     }
 }
@@ -157,7 +158,7 @@ bool rep_silence_look(struct leat_primary *primary, uint64_t now_us)
     return true;
 }
 
-/* ---- who is left ---- */
+/* ---- leaving a backup ---- */
 static bool is_silent(const struct rep_peer *peer, uint64_t now_us)
 {
     uint64_t wait_us = peer->primary->options.quiet_us, took = TOOK_FACTOR * took_us(peer, now_us);

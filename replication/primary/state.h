@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The primary from the inside. Private to its module (tests may include it).
  *
- * Written as convergence: each copy is compared with what it should be, the next step is started,
- * and what completes marks the log dirty, so that it is compared again. A lost backup only takes
- * copies away; what then has to be done follows from the comparison.
+ * Written as convergence: each copy's state is compared with the wanted state, the next step is started, and each
+ * completion marks the log dirty, so that the log is compared again. A lost backup only takes copies away; the
+ * necessary steps follow from the comparison.
  */
 #ifndef LEAT_REPLICATION_PRIMARY_STATE_H
 #define LEAT_REPLICATION_PRIMARY_STATE_H
@@ -27,12 +27,12 @@ enum {
     REP_REFUSED_US = 2 * 1000, /* all have refused a copy: then so long, doubling with each time */
     REP_LAST_COPY_US = 60 * 1000, /* enough copies are there: the others are waited for so long */
     REP_VERSION_ROWS_MAX = 16384,
-    /* Of a closed segment that is copied again. The core does nothing else meanwhile, and what else goes
-     * to that backup waits behind it: 1 MiB every 20 ms (two copies of 20 to 100 us) was in appends' p99. */
+    /* A piece of a closed segment that is copied again. The core does nothing else meanwhile, and other messages to
+     * the backup wait for the piece: 1 MiB every 20 ms (two copies of 20 to 100 us) was in appends' p99. */
     REP_STAGING_BYTES = 256 * 1024,
     REP_RECOPY_US = 4 * 1000, /* between two of them: 64 MiB/s */
-    /* Copies that could lie better: heads that are rolled, of all logs of a core; of one log until the
-     * nodes change again; closed segments looked at in a tick; those that can't be moved yet. */
+    /* Badly placed copies: heads that are rolled, of all logs of a core; of one log until the nodes change again;
+     * closed segments looked at in a tick; copies that can't be moved yet. */
     REP_ROLL_US = 50 * 1000,
     REP_ROLLS_AHEAD_US = 1000 * 1000,
     REP_ROLLS_MAX = 3,
@@ -61,7 +61,7 @@ struct rep_op {
     struct leat_list link; /* waits for room in the link */
     struct leat_primary *primary;
     struct rep_peer *peer;
-    struct rep_copy *copy; /* NULL: nobody is interested any more */
+    struct rep_copy *copy; /* NULL: the copy was given up */
     uint8_t control[REP_BODY_BYTES_MAX];
 };
 
@@ -78,10 +78,10 @@ struct rep_copy {
     uint8_t state;    /* rep_copy_enter(); a byte, as there are many copies */
     bool incomplete;  /* so marked at the backup */
     bool counted;     /* acks need it */
-    bool asked_whole; /* COMPLETE was sent: it may not be marked any more */
-    bool found;       /* told by its backup, which has not yet heard that it is counted on */
+    bool asked_whole; /* COMPLETE was sent: the mark "incomplete" may be gone */
+    bool found;       /* reported by its backup, which has not yet heard that it counts */
     uint64_t handle, place;
-    uint32_t stamp, stamp_sent; /* version recorded there; highest that it may have */
+    uint32_t stamp, stamp_sent; /* version recorded there; highest version that it may have */
     uint32_t sent, done;        /* bytes posted; in its memory, from the start */
     uint32_t flushed;           /* durable there */
     uint32_t writes;            /* under way */
@@ -96,8 +96,8 @@ struct rep_write {
     uint32_t bytes;
 };
 
-/* A segment as its log has asked for it (README.md, "States"). Each has the local copy in it, and is where the other
- * copies are going. It is dropped from any of them but PARKING and RESUMING. */
+/* A segment as its log has asked for it (README.md, "States"). In each state the local copy has this state, and the
+ * other copies are on their way to it. A segment can be dropped in any state but PARKING and RESUMING. */
 enum rep_set_state {
     REP_SET_RESERVING, /* RESERVE is not answered */
     REP_SET_RESERVED,
@@ -112,7 +112,7 @@ enum rep_set_state {
 enum rep_local_state {
     REP_LOCAL_IDLE,
     REP_LOCAL_ASKED,
-    REP_LOCAL_ANSWERED, /* local_rc, which nobody has looked at */
+    REP_LOCAL_ANSWERED, /* local_rc, not yet used */
 };
 
 /* A segment and its copies, the local one included. */
@@ -125,15 +125,15 @@ struct rep_set {
     uint32_t capacity;
     enum rep_set_state state;         /* rep_set_enter() */
     enum rep_local_state local_state; /* rep_local_enter() */
-    bool dropping;            /* DROP is asked, or RESERVE refused: beside the state that it had */
+    bool dropping;            /* DROP is asked, or RESERVE refused: in addition to the state */
     bool full_once;           /* has been closed on as many nodes as wanted */
     bool misplaced;           /* shares a host or rack with another copy */
     struct leat_list crowded; /* closed and misplaced: primary->crowded */
-    /* primary->places when no better place was found; when it was a head and to be rolled for one */
+    /* primary->places when no better place was found; when the segment was a head to be rolled for a better place */
     uint32_t places, rolled_places;
     uint32_t target; /* sealed bytes that all copies should have */
-    /* The version that the local copy carries, as durable as acks are: seg->version is that of the
-     * row that is being written. */
+    /* The version of the local copy, as durable as acks: seg->version is the version of the row that is being
+     * written. */
     uint32_t stamped;
     /* What the log waits for. */
     struct leat_store_req *reserve, *commit, *close, *park, *resume, *drop, *evict;
@@ -145,7 +145,7 @@ struct rep_set {
     unsigned copy_count;
     unsigned writes; /* from its buffer, or file reads, under way */
     uint64_t since_us, retry_us, stamp_retry_us, lost_us;
-    unsigned refusals;                         /* times that there was nobody to ask */
+    unsigned refusals;                         /* times that there was no node to ask */
     uint64_t refused[LEAT_REP_NODES_MAX / 64]; /* nodes that said no lately */
 };
 
@@ -167,14 +167,14 @@ struct leat_primary_log {
     bool fenced;              /* another owns it */
     bool version_alone;       /* refused with others': told again by itself */
     bool releasing;           /* given up */
-    bool silent;      /* asked for another owner: decides about nobody's replicas any more */
-    uint64_t held_us; /* since when acks wait */
+    bool silent;              /* asked for another owner: decides about no replicas any more */
+    uint64_t held_us;         /* since when acks wait */
     uint32_t rolled_places, rolls; /* for better places: so often since the nodes changed last */
     void (*on_idle)(void *arg);    /* releasing, and not told yet */
     void *idle_arg;
 };
 
-/* A RESTAMP or FLUSH under way, and who waits for the next. */
+/* A RESTAMP or FLUSH under way, and the copies that wait for the next. */
 struct rep_batch {
     struct leat_link_call call;
     struct rep_peer *peer;
@@ -210,18 +210,18 @@ struct rep_peer {
     enum rep_audit_state audit_state; /* rep_audit_enter() */
     uint64_t session;                 /* grows with each attachment and each loss */
     uint64_t met_us;                  /* when it was up for the first time; 0: never */
-    bool cut; /* a session with this incarnation ended: what it wrote may still land */
+    bool cut; /* a session with this incarnation ended: its writes may still land */
     uint64_t retry_us, audited_us;
-    leat_err refused; /* why it was not attached, or its link not taken, when it was last tried */
+    leat_err refused; /* why the last attempt to attach or to open a link failed */
     uint64_t refused_told_us;
     struct leat_rmem_target *target;
     struct leat_link_call attach, audit, settle, seal;
     uint8_t seal_control[REP_BODY_BYTES_MAX];
     bool seal_busy;
     uint8_t small[16];
-    bool attach_busy; /* ATTACH has no answer yet: also one of a session that has ended */
-    bool audit_all;   /* the first one of a session: also what has its word */
-    bool audit_anew;  /* all was asked for while one was under way */
+    bool attach_busy; /* ATTACH has no answer yet, perhaps of a session that has ended */
+    bool audit_all;   /* the first audit of a session: also confirmed replicas */
+    bool audit_anew;  /* an audit of all was asked for during an audit */
     uint64_t audit_from;
     uint8_t *settle_control;
     struct rep_pair *settle_pairs;
@@ -237,7 +237,7 @@ struct rep_peer {
     bool asking;
     uint64_t asked_us, round;     /* the question under way, or the last one */
     uint64_t heard_us, wrote_us;  /* the last answer; the last write that ended */
-    unsigned missed;              /* rounds that others have answered since heard_us */
+    unsigned missed;              /* rounds that other backups have answered since heard_us */
     uint64_t took_us, took_at_us; /* the longest wait of late for an answer; noted then */
     uint64_t left_us, left_after_us;
     struct rep_batch restamp, flush;
@@ -338,17 +338,17 @@ void rep_mark_dirty(struct leat_primary_log *log);
 /** Looked at again a little later. */
 void rep_wait(struct leat_primary_log *log);
 void rep_arm(struct leat_primary *primary, uint64_t delay_us);
-/** Where the table has that log, or would have it. */
+/** The log's place in the table, or the free place for it. */
 struct leat_primary_log **rep_log_bucket(const struct leat_primary *primary,
                                          struct leat_log_ref ref);
 struct leat_primary_log *rep_log_find(const struct leat_primary *primary, struct leat_log_ref ref);
 struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segment);
 /** Nodes that can hold a copy now, this one included. */
 unsigned rep_nodes_up(const struct leat_primary *primary);
-/** The closed segment that is copied, if it is that one, is copied no more. */
+/** Stops copying the segment, if it is the closed segment that is being copied. */
 void rep_recopy_forget(struct rep_set *set);
 void rep_recopy_copy_gone(struct rep_copy *copy);
-/** What this node's file has of a closed segment is not what it should be. */
+/** This node's file of a closed segment is corrupt. */
 void rep_own_damaged(struct rep_set *set);
 
 /* primary.c */
@@ -356,9 +356,9 @@ void rep_own_damaged(struct rep_set *set);
 void rep_log_step(struct leat_primary_log *log);
 
 /* version.c */
-/** Ask that the coordinator learns the log's version, if all its copies carry it. */
+/** Queue the log's version for the coordinator, if all copies carry the version. */
 void rep_version_step(struct leat_primary_log *log);
-/** Tell it what was asked for, one request at a time. */
+/** Send queued versions to the coordinator, one request at a time. */
 void rep_versions_send(struct leat_primary *primary);
 
 /* set.c */
@@ -369,18 +369,18 @@ void rep_local_enter(struct rep_set *set, enum rep_local_state to);
 struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
                             uint32_t capacity);
 void rep_set_step(struct rep_set *set);
-/** Into the list of those that have something to do, at its place there. */
+/** Into the list of active sets, in order. */
 void rep_set_activate(struct rep_set *set);
-/** Into the list where it belongs. */
+/** Into the list of settled or of active sets. */
 void rep_set_settle(struct rep_set *set);
-/** Answer the commit that waits, if everything is there. Never inside a request. */
+/** Answer the commit that waits, if all required bytes are there. Never inside a request. */
 void rep_set_commit_try(struct rep_set *set);
-/** Copies that would count in a recovery, the local one among them. */
+/** Copies that would count in a recovery, the local copy included. */
 unsigned rep_set_whole_count(const struct rep_set *set);
 void rep_local_ask(struct rep_set *set, enum leat_store_req_kind kind);
 /** Closed, and nothing is under way with any copy of it. */
 bool rep_set_is_still(const struct rep_set *set);
-/** It has one copy more than wanted, and all are whole: the one that lies worst goes. */
+/** Drops the worst placed copy, if the set has more copies than wanted and all are complete. */
 void rep_set_surplus(struct rep_set *set);
 
 /* copy.c */
@@ -419,13 +419,13 @@ void rep_peer_batches(struct rep_peer *peer);
 
 /* ops.c */
 struct rep_op *rep_op_get(struct leat_primary *primary);
-/** Send those that wait, as far as there is room. */
+/** Send waiting requests, as far as there is room. */
 void rep_peer_ops(struct rep_peer *peer);
 
 /* silence.c */
-/** It has answered something. Before that is taken off what is under way. */
+/** The backup has answered a request. Called before the request is removed from the requests under way. */
 void rep_peer_heard(struct rep_peer *peer);
-/** A one-sided write has ended well. Before that is taken off what is under way. */
+/** A one-sided write has succeeded. Called before the write is removed from the writes under way. */
 void rep_peer_wrote(struct rep_peer *peer);
 /** A session begins. */
 void rep_peer_came(struct rep_peer *peer);
@@ -438,7 +438,7 @@ struct rep_peer *rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
 /* place.c */
 /** A node for one more copy, or NULL. */
 struct rep_peer *rep_place_choose(const struct rep_set *set);
-/** Somebody may still come: a session is being made. */
+/** A further node may come soon: a session is being made. */
 bool rep_place_may_come(const struct leat_primary *primary);
 void rep_place_judge(struct rep_set *set);
 /** How much two nodes share: 2 for a host, 1 for a rack. */
@@ -448,7 +448,7 @@ bool rep_place_differs(const struct leat_rep_node *a, const struct leat_rep_node
 bool rep_place_is_candidate(const struct rep_set *set, const struct rep_peer *peer);
 /** A node that would break fewer preferences in place of one of the copies; NULL: there is none. */
 struct rep_peer *rep_place_better(const struct rep_set *set);
-/** The copy that breaks most of them. */
+/** The copy that violates most preferences. */
 struct rep_copy *rep_place_worst(const struct rep_set *set);
 /** A node can be used, or is another one than before. */
 void rep_place_nodes_changed(struct leat_primary *primary);
@@ -468,10 +468,10 @@ uint64_t rep_better_next_us(const struct leat_primary *primary, uint64_t now_us)
 /** The step of an audit from one state to the next. */
 void rep_audit_enter(struct rep_peer *peer, enum rep_audit_state to);
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
-/** The backup is asked for all of them again, also those that have an owner's word. */
+/** Asks the backup for all replicas again, also for confirmed replicas. */
 void rep_audit_all(struct rep_peer *peer);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
-/** Does a head that nobody appends to lack a copy that can be made now? A parked one whose turn it is: once. */
+/** Does an idle head lack a copy that can be made now? A parked head gets true once, in its turn. */
 bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segment *head);
 
 #endif

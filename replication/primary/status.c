@@ -4,9 +4,8 @@
 
 #include "replication/primary/state.h"
 
-/* Met, and never attached yet: in a cluster that has just formed, or whose node has just come, this is the way that
- * things go, and passes. How long depends on the machine: the other node makes the memory for the copies before it
- * answers. */
+/* Connected, and never attached yet: this is normal in a cluster that has just formed, or for a new node, and passes.
+ * The time depends on the machine: the other node allocates the memory for the copies before it answers. */
 static bool is_coming(const struct rep_peer *peer, uint64_t now_us)
 {
     bool refused = peer->refused != LEAT_OK && peer->refused != LEAT_E_STARTING &&
@@ -26,8 +25,8 @@ static unsigned nodes_coming(const struct leat_primary *primary)
     return count;
 }
 
-/* As appends are refused: a parked log whose copy is lost makes it anew before its next ack. A log that waits for nodes
- * to be attached for the first time is starting. */
+/* As appends are refused: a parked log makes a lost copy anew before its next ack. A log that waits for nodes to be
+ * attached for the first time is starting. */
 static bool is_below_min(const struct leat_primary_log *log)
 {
     unsigned up = rep_nodes_up(log->primary), least = log->options.min_copies;
@@ -179,7 +178,7 @@ bool leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep
     return set != NULL;
 }
 
-/* One that is being opened has no copies yet, and one that goes needs none. */
+/* A set that is being opened has no copies yet, and a set that is dropped needs none. */
 static const struct rep_set *newest_told(const struct leat_list *head)
 {
     for (const struct leat_list *it = head->prev; it != head; it = it->prev) {

@@ -6,7 +6,7 @@ static void request_reserve(struct leat_primary_log *log, struct leat_store_req 
 {
     struct rep_set *set = rep_set_new(log, req->id, req->capacity);
     if (!set) {
-        /* Answered later, as everything: the store's answer for a request that it never had. */
+        /* Answered later, like every request: sent to the store, which answers without work. */
         log->primary->options.store.request(log->primary->options.store.ctx,
                                             log->primary->options.env->post, req);
         return;
@@ -39,8 +39,8 @@ static void request_commit(struct rep_set *set, struct leat_store_req *req)
     rep_arm(set->log->primary, REP_TICK_US);
 }
 
-/* Only while nothing but bytes and acks is wanted of any copy: what is compared with the target (a
- * replacement that is nearly whole) must be able to reach it. */
+/* Only while all copies need nothing but bytes and acks: a copy that is compared with the target (a replacement that
+ * is almost complete) must be able to reach the target. */
 static void store_port_ahead(void *ctx, struct leat_segment *seg, uint32_t upto)
 {
     const struct leat_primary_log *log = ctx;
@@ -103,7 +103,7 @@ static void store_port_request(void *ctx, const struct leat_post *post, struct l
         set->evict = req;
         rep_set_activate(set);
         break;
-    case LEAT_STORE_GIVE_UP: { /* of this node's row; the others hear that what was passed over was seen */
+    case LEAT_STORE_GIVE_UP: { /* for this node's row; the backups hear that an operator has seen the torn tail */
         const struct leat_store_port *store = &log->primary->options.store;
         for (unsigned i = 0; i < set->copy_count; i++)
             rep_audit_all(set->copies[i]->peer);

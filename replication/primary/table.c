@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every part of the primary stands on: its tables of logs and segments, and who is looked at again, and when.
+/* The base of all parts of the primary: tables of logs and segments, and which log is compared again, and when.
  *
- * Whatever happens marks a log; a mail to oneself brings the comparison (primary.c), after all that came in the
- * same turn. So nothing is ever answered inside the request that asked, and what several logs need
- * of one backup goes in one message. Nothing here calls another part. */
+ * Every event marks a log; a message to itself starts the comparison (primary.c), after all events of the same turn.
+ * So no request is answered inside its own call, and the needs of several logs at one backup go in one message.
+ * Nothing here calls another part. */
 #include "replication/primary/state.h"
 
 static void kick(struct leat_primary *primary)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version of a log the coordinator is told, and when: never before all that it is to hold good for
- * carry it. */
+/* Which version of a log the coordinator is told, and when: never before all counted copies carry the version. */
 #include "base/bug.h"
 #include "replication/primary/state.h"
 
@@ -18,10 +17,10 @@ static bool set_is_ready(struct rep_set *set)
             return false;
         }
     }
-    /* SUBTLE: acks need min-copies anyway, so a version that fewer carry wins nothing, and loses:
-     *  1. Two of three copies are lost, one after the other; what they hold is everything acked.
+    /* SUBTLE: acks need min-copies anyway, so a version on fewer copies gains nothing, and is harmful:
+     *  1. Two of three copies are lost in turn; they hold all acked records.
      *  2. The version is raised all the same: from now on only the last copy counts.
-     *  3. Its disk fails. The others come back, and none of them counts. */
+     *  3. Its disk fails. The two lost copies come back, and neither counts. */
     bool few = rep_set_is_started(set) && rep_set_whole_count(set) < log->options.min_copies;
     if (few && !LEAT_BUG(TOLD_BY_FEW)) return false;
     /* The replacement first, while there is somewhere for it to go. */
@@ -95,8 +94,8 @@ void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
     primary->versions_busy = false;
     bool again = rc && leat_err_class(rc) == LEAT_CLASS_RETRY;
     if (again) primary->versions_retry_us = rep_now(primary) + REP_RETRY_US;
-    /* One that another owns by now has all of them refused: which one it is shows when each is told
-     * by itself. What was committed before may be told again. */
+    /* A log that another node owns by now makes the coordinator refuse all rows of a request: sending each log by
+     * itself shows which log this is. A version that is committed already may be sent again. */
     bool one = primary->version_count == 1;
     for (size_t i = 0; i < primary->version_count; i++) {
         struct leat_primary_log *log = primary->version_logs[i];
@@ -135,10 +134,12 @@ uint32_t leat_primary_opening(struct leat_primary_log *rep)
                 version = copy->stamp;
         }
     }
-    /* SUBTLE: nothing is acked before enough copies carry a version that is told, so those that are lost may count:
+    /* SUBTLE: nothing is acked before enough copies carry a new version, so until then copies that are lost may
+     * count:
      *  1. A segment starts on A and B. The coordinators' disk is full: OPENED is refused, for now.
-     *  2. B is lost. A asks again, with 2, which A alone carries, and dies. Others commit that.
-     *  3. A's disk fails. B comes back, and does not count: the log waits for what nobody has. */
+     *  2. B is lost. A asks again, with version 2, which only A's copy carries, and dies. The voters commit version
+     *     2.
+     *  3. A's disk fails. B comes back, and does not count: the log waits for a copy that no node has. */
     if (few && !LEAT_BUG(TOLD_BY_FEW)) version = rep->known;
     rep->opening = true;
     rep->known = version;

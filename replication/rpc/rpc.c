@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transport that others are compared with: each write is a request, which the backup handles and answers like any
- * other. All else is as with tcp. Programs that measure and tests link it; leatd does not. */
+/* The baseline transport of benchmarks: each write is a request, which the backup handles and answers like any other.
+ * The rest is as with tcp. Benchmarks and tests link this transport; leatd does not. */
 #include "replication/transport/data.h"
 
 static void answer(struct leat_link *link, const struct leat_link_ticket *ticket, leat_err rc)

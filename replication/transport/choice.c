@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice: one writer port that takes, for each target, the first transport that works. */
+/* The choice: a writer port that uses, for each target, the first transport that works. */
 #include "replication/transport/data.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct choice_target {
     struct leat_rmem_grant grant;
 };
 
-/* Best first. rpc is never chosen: programs that measure name it. */
+/* Best first. rpc is never chosen: benchmarks name it. */
 static const enum leat_rmem_kind ways[] = {LEAT_RMEM_SHM, LEAT_RMEM_VERBS, LEAT_RMEM_TCP};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 

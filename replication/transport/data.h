@@ -27,7 +27,7 @@ struct leat_data_write {
 _Static_assert(sizeof(struct leat_data_write) == 56, "layout");
 
 struct leat_data_done {
-    uint64_t number; /* this one and all before it are in place; with rc: this one is not */
+    uint64_t number; /* this write and all before are in place; with rc: this write is not */
     uint32_t target;
     uint32_t rc;
 };
@@ -73,7 +73,7 @@ struct transport_node {
     struct leat_list targets;
 };
 
-/* One way that a target of the choice can take. */
+/* A transport that a target of the choice can use. */
 struct leat_transport {
     const struct leat_env *env;
     struct leat_links *links;
@@ -87,7 +87,7 @@ struct leat_transport {
     struct transport_node *nodes[LEAT_TRANSPORT_NODES_MAX];
 };
 
-/** NULL: nobody has said where that node is. */
+/** NULL: the node's address is unknown. */
 static inline struct transport_node *leat_transport_node(const struct leat_transport *transport,
                                                          unsigned number)
 {

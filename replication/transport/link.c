@@ -104,7 +104,7 @@ static leat_err end_of(const struct data_target *target)
     return target->error.code ? target->error.code : LEAT_E_CANCELLED;
 }
 
-/* In order: those that are done; when it is over, all whose bytes the link has let go of. */
+/* In order: ends completed writes; after a failure, all writes whose bytes the link has released. */
 static void writes_end(struct data_target *target)
 {
     while (target->ended < target->posted) {
@@ -112,7 +112,8 @@ static void writes_end(struct data_target *target)
         bool over = target->error.code || target->detached;
         if (!slot->sent || (!slot->done && !over)) return;
         leat_err rc = slot->done ? slot->rc : end_of(target);
-        if (target->first_rc) rc = target->first_rc; /* none counts after one that does not */
+        /* after a failed write no later write counts */
+        if (target->first_rc) rc = target->first_rc;
         target->first_rc = rc;
         target->ended++;
         slot->write->on_done(slot->write, rc); /* may write, or detach */

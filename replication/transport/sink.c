@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backup's side of transports tcp and rpc: what arrives is put in place by the core that it
- * arrives at, and said to be there. */
+/* The backup's side of transports tcp and rpc: the core that receives bytes puts these in place, and acknowledges
+ * them. */
 #include "replication/transport/data.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static void owed_send(struct leat_transport_sink *sink)
         struct sink_owed *owed = &sink->owed[i];
         struct leat_link *link = leat_link_of(owed->links, &owed->ticket);
         if (!link) continue;
-        /* A writer that is never told waits for ever: better that it loses the link. */
+        /* A writer without a DONE waits for ever: losing the link is better. */
         if (leat_link_tell(link, LEAT_DATA_DONE, &owed->done, sizeof owed->done))
             leat_link_cut(link, LEAT_E_AGAIN, "the writer does not read what it is told");
     }
@@ -98,7 +98,7 @@ static void owe(struct leat_transport_sink *sink, struct leat_link *link,
         struct leat_data_done *done = &sink->owed[i].done;
         if (!owed_same(&sink->owed[i], ticket, write->target)) continue;
         if (done->rc) return;
-        if (rc) break; /* what is in place is said first */
+        if (rc) break; /* the completed writes are reported first */
         done->number = write->number;
         return;
     }
@@ -113,7 +113,7 @@ static void owe(struct leat_transport_sink *sink, struct leat_link *link,
     sink->env->post->send(sink->env->post->ctx, sink->env->post->self, &sink->mail);
 }
 
-/* Whoever knows the address of an arena writes into it all the same only if it is its own. */
+/* The sender's identity, from the link: a node writes only into its own arena, even if it knows another address. */
 static struct leat_rmem_from from(const struct leat_link *link)
 {
     const struct leat_link_identity *peer = leat_link_peer(link);
@@ -198,7 +198,7 @@ static void on_up(void *owner, struct leat_link *link)
 static void on_down(void *owner, struct leat_link *link, bool was_up,
                     const struct leat_error *error)
 {
-    (void)owner; /* what is owed to it finds no link */
+    (void)owner; /* owed acknowledgements find no link */
     (void)link;
     (void)was_up;
     (void)error;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transports of one-sided writes behind one writer port (base/rmem.h).
  *
- * `shm` and `verbs` are the world's own (env->rmems). `tcp` and `rpc` stand on links of purpose
- * LEAT_LINK_DATA: here is their writer, and the *sink* that puts what arrives into the arenas. On
- * top stands a choice: `auto` takes the first that works of shm, verbs, tcp, for each target by
- * itself. `rpc` is there only where a program that measures or tests brings it: replication/rpc is a library
- * of its own.
+ * `shm` and `verbs` are the world's own (env->rmems). `tcp` and `rpc` use links of purpose LEAT_LINK_DATA: this
+ * library has their writer, and the *sink* that puts arriving bytes into the arenas. On top is a choice: `auto` takes
+ * the first transport that works of shm, verbs, tcp, for each target by itself. `rpc` is there only in benchmarks and
+ * tests: replication/rpc is a separate library.
  *
  *     leat_primary -> leat_transport_writer() -> env->rmems[…]                    shm, verbs
  *                                             -> link -> sink -> host->enter()    tcp, rpc
@@ -18,7 +17,7 @@
 
 enum { LEAT_TRANSPORT_NODES_MAX = 256 };
 
-/* What the others are compared with: each write is a request that the backup answers. */
+/* The baseline of benchmarks: each write is a request that the backup answers. */
 struct leat_transport_baseline {
     uint16_t kind; /* of its frames */
     void (*answer)(struct leat_link *link, const struct leat_link_ticket *ticket, leat_err rc);
@@ -46,9 +45,9 @@ void leat_transport_destroy(struct leat_transport **transport);
 /** What leat_primary gets. attach(): `node` is the number given to leat_transport_node_set(). */
 const struct leat_rmem *leat_transport_writer(const struct leat_transport *transport);
 /**
- * Where a node's node port is: links to it are opened when a target needs one. incarnation 0: it is
- * gone; its targets over links fail. Another address or incarnation: likewise, then anew. Errors:
- * LEAT_E_NO_MEMORY, LEAT_E_INVALID. Thread: the core.
+ * Where a node's node port is: links there are opened when a target needs a link. incarnation 0: the node is gone;
+ * its targets over links fail. Another address or incarnation: likewise, then anew. Errors: LEAT_E_NO_MEMORY,
+ * LEAT_E_INVALID. Thread: the core.
  */
 leat_err leat_transport_node_set(struct leat_transport *transport, unsigned node, const char *name,
                                  const char *address, uint64_t incarnation) LEAT_NODISCARD;
@@ -70,7 +69,7 @@ struct leat_transport_sink_status {
 };
 leat_err leat_transport_sink_create(const struct leat_transport_sink_options *options,
                                     struct leat_transport_sink **out_sink) LEAT_NODISCARD;
-/** After the links that it serves. */
+/** After the links of the sink. */
 void leat_transport_sink_destroy(struct leat_transport_sink **sink);
 /** For leat_links_options.services[LEAT_LINK_DATA] of that core; valid as long as the sink. */
 const struct leat_link_handler *leat_transport_sink_handler(struct leat_transport_sink *sink);
