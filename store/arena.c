@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arenas of replicas: one per writer elsewhere, beside the node's pool.
+/* Arenas of replicas: one per writer on another node, beside the node's pool.
  *
- * Their buffers are handed out zeroed, because the writer puts bytes there in any order and from
- * elsewhere; they are zeroed when they come back, on this thread, so that nobody waits for it. A
- * full arena refuses at once: whoever asks has other nodes to go to. It only lets wait while it
- * grows.
+ * Their buffers are handed out zeroed, because a remote writer fills them in any order. Buffers are zeroed when they
+ * come back, on this thread, so that no request waits for zeroing. A full arena refuses at once: the writer can ask
+ * other nodes. Requests wait only while the arena grows.
  *
- * What an earlier process left is read at open and never given out again: its writers may still
- * hold it mapped. */
+ * Memory of an earlier process is read at open and never given out again: its writers may still have it mapped. */
 #include "store/private.h"
 
 static leat_err arena_new(struct leat_store *store, struct leat_arena *arena, uint64_t limit_bytes,

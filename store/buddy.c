@@ -88,8 +88,8 @@ void leat_buddy_add(struct leat_buddy *buddy, uint32_t from, uint32_t count)
     }
 }
 
-/* The block of `order` that holds `unit` has just been taken: free what lies beside the smaller
- * block that is wanted. */
+/* The block of `order` that holds `unit` has just been taken: frees the rest beside the smaller block that is
+ * wanted. */
 static void split_down(struct leat_buddy *buddy, uint32_t unit, unsigned order, unsigned to_order)
 {
     while (order > to_order) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request that waited for memory: what follows when it has its buffer, or gets none. */
+/* A request that waited for memory: the next steps with a buffer, or without. */
 #include "store/private.h"
 
 /* ---- resume ----
@@ -15,7 +15,7 @@ static void on_read_back(struct leat_disk_io *io)
     leat_err rc = io->rc;
     if (!rc && io->done_bytes < seg->extent.bytes) rc = LEAT_E_DAMAGED;
     if (!rc) {
-        /* The slot may hold older bytes behind the parked prefix. */
+        /* The slot may hold older bytes after the parked prefix. */
         memset(seg->buffer + seg->extent.bytes, 0, seg->capacity - seg->extent.bytes);
         struct leat_scan scan;
         leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
@@ -38,8 +38,7 @@ static void on_read_back(struct leat_disk_io *io)
     leat_round_add(store, req);
 }
 
-/* The old place is left as it is: somebody may still write there. It comes back with its arena's
- * end only. */
+/* The old place is left as it is: its writer may still write there. The place comes back only with the arena's end. */
 static void move_bytes(struct leat_held *held, const uint8_t *buffer)
 {
     uint64_t from_ns = leat_store_cpu(held->store);

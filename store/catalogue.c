@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The catalogue: one row per segment, whole in memory, written in 4 KiB blocks.
  *
- * Rule: the RAM copy of a row changes only when the changed row may be written. A block is written
- * for any one of its rows and takes its neighbours along, so "changed but not to be written yet"
- * cannot exist. Blocks are copied when a round is submitted: the RAM copy may then go on changing
- * while the disk reads the copy. */
+ * Rule: the RAM copy of a row changes only when the changed row may be written. A block that is written for one row
+ * includes the neighbouring rows, so "changed but not to be written yet" cannot exist. Blocks are copied when a round
+ * is submitted: the RAM copy may then go on changing while the disk reads the copy. */
 #include "store/private.h"
 
 #include "base/crc32c.h"
@@ -250,11 +249,11 @@ static leat_err rows_read(struct leat_catalogue *cat, uint64_t bytes, leat_compl
     return LEAT_OK;
 }
 
-/* SUBTLE: the header says what the file has before a row is written there.
- *  1. A crash leaves a chunk that the header does not name. Its rows are free, and are used.
- *  2. The next crash while the file grows leaves a second one.
- *  3. A file is refused whose length is more than one chunk beyond its header (length_check()): this one, with
- *     all that it names. */
+/* SUBTLE: the header has the new row count before a row is written in a new chunk.
+ *  1. A crash leaves a chunk that the header does not count. Its rows are free, and are used.
+ *  2. The next crash while the file grows leaves a second such chunk.
+ *  3. length_check() refuses a file that is more than one chunk longer than its header says: this catalogue, with all
+ *     its segments. */
 static leat_err rows_promise(struct leat_catalogue *cat, struct leat_error *error)
 {
     if (cat->rows_in_file <= cat->header.row_count) return LEAT_OK;

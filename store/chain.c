@@ -2,7 +2,7 @@
 /* Disk operations that follow each other. */
 #include "store/private.h"
 
-/* One behind the other: on this thread as they are submitted, beside it as one chain. */
+/* In order: on this thread in the order of submission, on other threads as a chain. */
 void leat_disk_append(const struct leat_disk *disk, struct leat_disk_io **before,
                       struct leat_disk_io *io)
 {

@@ -24,7 +24,7 @@ static size_t count_of(const struct leat_list *list)
     return count;
 }
 
-/* Who waits for a buffer has none in the pool, and waits in the queue of its size. */
+/* A request that waits for a buffer has none in the pool, and is in the queue of its size. */
 static void waits_check(const struct leat_store *store)
 {
     uint32_t count = 0;
@@ -51,7 +51,7 @@ static void pool_check(const struct leat_pool *pool)
     LEAT_ASSERT_CMP(pool->leaving_bytes, <=, pool->added_bytes);
 }
 
-/* A segment that is being flushed is written, or waits for its file's sync, or for its row: nowhere else. */
+/* A segment that is being flushed is being written, or waits for its file's sync, or for its row, and nothing else. */
 static void flush_check(const struct leat_store *store)
 {
     size_t written = 0, syncing = 0, writing = 0;

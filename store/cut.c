@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting a log's last segment to where it was decided that the log ends, and giving segments up.
+/* Cutting a log's last segment to the log's decided end, and giving segments up.
  *
- * Nothing is cut before the decision is committed (docs/recovery.md); what is cut is exactly
- * a prefix that the scanner accepts. Order: store files synced -> rows CLOSED, synced. A crash between
- * leaves an open segment that is cut again.
+ * Nothing is cut before the decision is committed (docs/recovery.md); what is cut is exactly a prefix that the
+ * scanner accepts. Order: store files synced -> rows CLOSED, synced. A crash in between leaves an open segment, which
+ * is cut again.
  *
  * SUBTLE: the row alone closes it; no entry is added.
- *  1. Nodes 1 and 2 have the last segment, at the decided length. Node 1 comes up, takes its log back and
- *     closes it by an entry, so that its copy is longer.
- *  2. The next segment's start entry names the longer one, and node 2's is no copy of it any more: the
- *     segment is on one node, until it has been copied again.
- *  3. That one's disk is lost, and records with it that another disk has. */
+ *  1. Nodes 1 and 2 have the last segment, at the decided length. Node 1 comes up, takes its log back and closes the
+ *     segment by an entry, so that node 1's copy is longer.
+ *  2. The next segment's start entry names the longer copy, so node 2's copy does not count any more: the segment is
+ *     on one node, until it has been copied again.
+ *  3. Node 1's disk is lost, and with it records that node 2's disk still has. */
 #include "store/private.h"
 
 static leat_err run(struct leat_store *store, enum leat_disk_kind kind, struct leat_file *file,
@@ -23,8 +23,8 @@ static leat_err run(struct leat_store *store, enum leat_disk_kind kind, struct l
     return rc;
 }
 
-/* Are the bytes up to the cut what was decided? What lies behind it in memory is cleared, so that a
- * start that finds the segment open again finds it at this length. */
+/* Are the bytes up to the cut the decided bytes? Bytes after the cut are cleared in memory, so that a start that
+ * finds the segment open again finds this length. */
 static leat_err prefix_check(struct leat_store *store, struct leat_segment *seg,
                              struct leat_extent extent, struct leat_scan *out_scan)
 {

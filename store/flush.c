@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flush-behind: closed segments of `memory` streams go to their files when nobody waits for it.
+/* Flush-behind: closed segments of `memory` streams go to their files in the background.
  *
  * Order for each: bytes written -> file synced -> row CLOSED and flushed, synced -> the owner is
  * told. Only then may the buffer go: until then the arena is the only place that has the bytes.
@@ -10,7 +10,7 @@
 
 static void on_written(struct leat_disk_io *io);
 
-/* What could be evicted is as good as free. */
+/* Memory that could be evicted counts as free. */
 bool leat_flush_pressed(const struct leat_store *store)
 {
     uint64_t used = leat_pool_used(&store->pool), spare = store->cached_bytes + store->asked_bytes;
@@ -77,7 +77,7 @@ void leat_flush_recorded(struct leat_store *store, struct leat_held *held)
     if (!held->drop) leat_held_tell(store, held, LEAT_HELD_EVENT_FLUSHED);
     if (held->where == LEAT_HELD_KEPT && held->seg.owner_actor >= LEAT_CORES_MAX) {
         leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
-        leat_held_release_buffer(store, held); /* nobody has it: no pins, no one to ask */
+        leat_held_release_buffer(store, held); /* no owner, no pins: no request is needed */
     }
     drop_go_on(store, held);
 }
@@ -129,8 +129,8 @@ static void submit_piece(struct leat_store *store, struct leat_held *held, uint3
     store->env->disk->submit(store->env->disk->ctx, &slot->io);
 }
 
-/* What the disk takes, smoothed. Whoever hands out memory for replicas asks how much of it could be
- * brought to the disk in a few seconds. */
+/* The disk's speed, smoothed. The backup limits the memory for replicas to the bytes that could be flushed in a few
+ * seconds. */
 static void speed_note(struct leat_store *store, size_t bytes, uint64_t submitted_us)
 {
     uint64_t now_us = store->env->clock->now_us(store->env->clock->ctx);
@@ -166,7 +166,7 @@ static void on_written(struct leat_disk_io *io)
 bool leat_flush_sync_due(const struct leat_store *store)
 {
     if (!store->flush_written) return false;
-    /* Who was refused memory for a replica asks again within milliseconds. */
+    /* A writer that was refused memory for a replica asks again within milliseconds. */
     bool wanted = store->memory_wait_count != 0 || leat_arenas_short(store);
     return wanted || store->flush_unsynced_bytes >= LEAT_STORE_FLUSH_SYNC_BYTES ||
            (!store->flushing && store->flush_in_flight == 0);
@@ -182,8 +182,8 @@ static void flush_all_step(struct leat_store *store)
     done(store->flush_all_arg, store->flush_failed ? LEAT_E_DISK : LEAT_OK);
 }
 
-/* While commits come the disk is theirs: one small piece goes between two rounds of a file, so that
- * no commit waits for more than one, and the flush gets on all the same. */
+/* Commits have priority on the disk: a small piece is written between two rounds of a file. So no commit waits for
+ * more than one piece, and the flush still makes progress. */
 static bool piece_may_go(struct leat_store *store)
 {
     if (!store->data_running && !store->data_waiting) return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors: where they come from and go, their catalogue rows, and mail to their owners. */
+/* Descriptors: allocation, release, catalogue rows, and messages to owners. */
 #include "store/private.h"
 
 #include "base/node_log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* At a start: what a row's segment is, by the bytes that can be had of it. README has the table of cases. */
+/* At a start: the state of a row's segment, by its available bytes. README has the table of cases. */
 #include "store/open.h"
 
 #include <stdarg.h>
@@ -153,21 +153,19 @@ static bool torn_on_its_way(const struct leat_segment *seg, const struct leat_sc
            scan->acked_bytes == 0;
 }
 
-/* Nothing was put into the memory since it was given to this reservation: whoever takes memory clears the
- * place of the first entry's header, and nothing else of it (leat_pool_take()). Behind it the ids of the
- * same segment may lie: reserved, given back because too little fitted, and reserved again in the same
- * place. A server killed at that moment has lost nothing. */
+/* Nothing was written since the memory was given to this reservation: leat_pool_take() clears only the place of the
+ * first entry's header. After this place there may be ids of the same segment, if it was reserved, given back because
+ * too little fitted, and reserved again in the same place. A server killed at that moment has lost nothing. */
 static bool is_unwritten(const uint8_t *bytes, bool in_file)
 {
     static const uint8_t cleared[LEAT_ENTRY_HEADER_BYTES];
     return !in_file && memcmp(bytes, cleared, sizeof cleared) == 0;
 }
 
-/* SUBTLE: where a file's valid prefix ends, a write may have been torn, and a bit may have flipped in a
- * write that was whole and acked: what was acked last is named by nothing that was written later. So it
- * is told from an end behind which nothing was ever written: there the next entry's header is zeros
- * (leat_entry_seal() and whoever clears buffers see to it). Recovery does not take such an end alone for
- * the log's (docs/recovery.md). */
+/* SUBTLE: where a file's valid prefix ends, a write may have been torn, or a bit may have flipped in a complete,
+ * acked write: no later entry names the last acked write. So such an end is told apart from an end that was never
+ * written past: there the next entry's header is zeros (leat_entry_seal() and the clearing of buffers ensure this).
+ * Recovery does not take such a torn tail alone for the log's end (docs/recovery.md). */
 static bool is_ragged(const struct leat_segment *seg, const struct leat_scan *scan,
                       const uint8_t *bytes)
 {
@@ -176,8 +174,8 @@ static bool is_ragged(const struct leat_segment *seg, const struct leat_scan *sc
     return memcmp(bytes + scan->bytes, nothing, sizeof nothing) != 0;
 }
 
-/* How much was written behind a ragged end. The seal of a run clears the place of the next entry; older bytes of this
- * place may lie behind that. A header that is damaged leads astray: then it is an estimate. */
+/* The number of bytes written after a torn tail. The seal of a run clears the place of the next entry; older bytes of
+ * this place may follow. With a damaged header the number is only an estimate. */
 static uint32_t behind_bytes(const struct leat_segment *seg, const struct leat_scan *scan,
                              const uint8_t *bytes)
 {
@@ -287,8 +285,8 @@ static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
     bool whole = leat_judge_header_matches(store, seg, &scan) && scan.started && !scan.damaged &&
                  scan.bytes >= (row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0);
     if (!whole) return open_bytes(op, held, row, store->scratch, false);
-    /* What comes from the file stays as it is there: cleared before the row says PARKED, what makes its
-     * end ragged would be gone after a power cut between the two. */
+    /* Bytes from the file stay as they are: if the torn tail were cleared before the row says PARKED, a power cut in
+     * between would hide the tail. */
     bool from_file = seg->durability == LEAT_DURABILITY_DISK;
     leat_err rc = LEAT_OK;
     if (!from_file) {
@@ -308,13 +306,13 @@ static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
     return LEAT_OK;
 }
 
-/* SUBTLE: a killed server's memory has what was acked last, whatever the disk has made of it since.
- *  1. A run is committed, and acked. Nothing is written behind it.
+/* SUBTLE: a killed server's memory has the last acked bytes, whatever happened to the disk's copy.
+ *  1. A run is committed, and acked. Nothing is written after the run.
  *  2. A bit of it flips on the disk; the process is killed.
- *  3. The file alone can't tell that from a write that was torn: what was acked would be gone, and its offsets
- *     given out again.
- * Of bytes that were sealed and not acked the same holds as of a longer copy elsewhere: they may be kept. They are in
- * the file before anybody counts on them. */
+ *  3. From the file alone this looks like a torn write: the acked records would be lost, and their offsets given out
+ *     again.
+ * Sealed bytes that were not acked may be kept, like those of a longer replica. All these bytes are in the file
+ * before anything depends on them. */
 static bool memory_is_better(const struct leat_store *store, const struct leat_held *held,
                              const struct leat_row *row, const uint8_t *in_memory,
                              struct leat_scan *out_memory)
@@ -330,7 +328,7 @@ static bool memory_is_better(const struct leat_store *store, const struct leat_h
            out_memory->bytes >= least && out_memory->bytes > (whole ? file.bytes : 0);
 }
 
-/* false: it is as it was. */
+/* false: nothing has changed. */
 static bool take_from_memory(struct leat_opening *op, struct leat_held *held,
                              const struct leat_row *row)
 {
@@ -377,14 +375,14 @@ leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
     op->file_scanned[row->slot_file] = true;
     if (row->durability == LEAT_DURABILITY_DISK && replica) return open_replica(op, held, row);
     if (row->durability == LEAT_DURABILITY_DISK) {
-        /* A write that failed may have begun. What can't be read again is not known: zeros in its place would call
-         * what was committed and acked, its row not yet written, a reservation that nothing came of. */
+        /* A failed write may have begun. The content of an unreadable place is unknown: if it counted as zeros, a
+         * committed and acked segment whose row was not written yet would look like an unused reservation. */
         if (!take_from_memory(op, held, row)) rc = slot_read(op, held, row->capacity);
         if (rc) return cannot_be_read(op, held, row, rc);
         return open_bytes(op, held, row, store->scratch, true);
     }
-    /* A `memory` segment whose memory is gone. The file has it whole if it was closed and flushed
-     * and only the row's change did not get through; else what is there is a part at best. */
+    /* A `memory` segment whose memory is gone. The file has the whole segment if it was closed and flushed and only
+     * the row's change did not get through; otherwise the file has a part at best. */
     struct leat_scan scan;
     leat_scan_segment(store->scratch, row->capacity, &scan);
     bool matches = leat_judge_header_matches(store, &held->seg, &scan);
@@ -446,7 +444,7 @@ leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
     return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
 }
 
-/* What was found once is looked for again: somebody may have put the file back, or what mended it was not recorded. */
+/* Recorded damage is checked again: the operator may have restored the file, or a repair was not recorded. */
 leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
                             const struct leat_row *row, bool there)
 {
@@ -475,8 +473,8 @@ leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
     return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
 }
 
-/* Its recorded prefix is read, since it is still open: what does not match waits for an operator,
- * as one log; found later, by the cut, it would have kept the whole node from starting. */
+/* The recorded prefix is read, since the segment is still open: if the prefix does not match, this log alone waits
+ * for an operator. If the cut found this later, the whole node could not start. */
 leat_err leat_judge_parked(struct leat_opening *op, struct leat_held *held,
                            const struct leat_row *row)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: requests that need a buffer, and where buffers come back from.
+/* Memory: requests that need a buffer, and the sources of buffers.
  *
- * Buffers come, in this order: free ones; a step more of the arena; closed segments that are in
- * their files already, oldest first, by asking their owners (who hold the readers' pins); closed
- * segments still to be flushed (flush.c hurries when half of the pool is used). Requests wait in
- * one queue per size: a large one does not hold up small ones, which are what parks and rolls need
- * to free memory again; nor do small ones hold up a large one for ever (see fairness below). */
+ * Buffers come, in this order: free ones; a step more of the arena; closed segments that are in their files already,
+ * oldest first, by asking their owners (which hold the readers' pins); closed segments still to be flushed (flush.c
+ * hurries when half of the pool is used). Requests wait in one queue per size: a large request does not hold up small
+ * requests, which parks and rolls need to free memory again; nor do small requests hold up a large request for ever
+ * (see fairness below). */
 #include "store/private.h"
 
 #include "base/node_log.h"
@@ -95,7 +95,7 @@ void leat_memory_move(struct leat_store *store, struct leat_store_req *req)
     if (store->cat.failed)
         leat_store_answer(store, req, LEAT_E_DISK);
     else if (!leat_held_in_arena(leat_held_of(req->seg)))
-        leat_store_answer(store, req, LEAT_OK); /* nobody else writes there */
+        leat_store_answer(store, req, LEAT_OK); /* no other writer */
     else
         wait_push(store, req, req->seg->capacity);
 }
@@ -133,10 +133,10 @@ static void serve_waits(struct leat_store *store)
 }
 
 /* ---- fairness ----
- * Small requests are served from whatever comes free, so that a large one could wait for ever
- * beside them. One that has waited for LEAT_STORE_FAVOUR_US gets a place: the aligned piece of its
- * size of which most is free or could be given back. What comes free there is kept for it
- * (buddy.kept), and its flushed segments are asked back first. Small ones go on everywhere else. */
+ * Small requests are served from any free memory, so that a large request could wait for ever. A request that has
+ * waited for LEAT_STORE_FAVOUR_US gets a place: the aligned piece of its size of which most is free or could be given
+ * back. Free memory in this place is kept for the request (buddy.kept), and flushed segments in this place are asked
+ * back first. Small requests go on everywhere else. */
 static struct leat_store_req *oldest(const struct leat_store *store)
 {
     struct leat_store_req *oldest = NULL;
@@ -182,7 +182,7 @@ static void place_choose(struct leat_store *store, unsigned order)
 static void ask_one(struct leat_store *store, struct leat_held *held)
 {
     if (held->seg.owner_actor >= LEAT_CORES_MAX) {
-        /* Nobody has it: no pins, no one to ask. */
+        /* No owner, no pins: no request is needed. */
         leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
         leat_held_release_buffer(store, held);
         return;
@@ -204,7 +204,7 @@ static void ask_in_place(struct leat_store *store)
     }
 }
 
-/* What lies past the limit has no successor there, so that what is flushed of it goes now, whoever is older. */
+/* Buffers past the limit are not used again: flushed segments there are evicted now, whatever their age. */
 static void ask_past(struct leat_store *store)
 {
     const struct leat_pool *pool = &store->pool;
@@ -235,7 +235,7 @@ static void limit_step(struct leat_store *store)
     leat_node_log_info(
         "memory for segments: %llu MiB of %llu, as much as logs, what is stored and replicas leave",
         (unsigned long long)(most >> 20), (unsigned long long)(full >> 20));
-    /* The place that is kept free for somebody may lie past it. */
+    /* The place that is kept free for a request may be past the limit. */
     leat_buddy_keep_none(&pool->buddy);
     store->favoured = NULL;
     leat_pool_limit_set(pool, most);
@@ -329,7 +329,7 @@ void leat_memory_step(struct leat_store *store, uint64_t now_us)
     favour_step(store, now_us);
     serve_waits(store);
     const struct leat_store_req *req = oldest(store);
-    /* What else takes memory looks at what the pool has, not at what it may have. */
+    /* Other users of memory count the pool's present size, not its limit. */
     if (store->options.less_bytes && leat_pool_can_grow(&store->pool)) limit_step(store);
     bool impatient = req && now_us >= req->asked_us + LEAT_STORE_GROW_PATIENCE_US;
     bool slowly = !impatient && leat_pool_prefers_recycling(&store->pool, store->cached_bytes +

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A closed segment whose file has other bytes than its extent says, or never got them: it is written where it
- * lies.
+/* Repair: a closed segment whose file has other bytes than its extent says, or never got the bytes, is written in
+ * place.
  *
- * What a closed segment's bytes are never changes, and (length, CRC) names them. So each sector that is
- * written here becomes what it always should have been: wherever the power goes the place is no worse than
- * before, and the row, which said all along what is to be there, is not touched (but where it does not say
- * yet that the file has them). */
+ * A closed segment's bytes never change, and (length, CRC) names them. So each sector that is written here gets its
+ * right content: if the power goes, the place is no worse than before. The row has the right prefix id all along, and
+ * is not touched, unless it does not say yet that the file has the bytes. */
 #include "store/private.h"
 
 static void mend_end(struct leat_store_req *req, leat_err rc)
@@ -13,8 +12,8 @@ static void mend_end(struct leat_store_req *req, leat_err rc)
     struct leat_held *held = leat_held_of(req->seg);
     struct leat_store *store = held->store;
     if (!rc) held->in_file_bytes = req->seg->extent.bytes;
-    /* What was in memory alone is in its file now. Without that row a start finds it by the bytes. That
-     * it was is the owner's to forget, when the answer has come: its core reads it meanwhile. */
+    /* A segment that was in memory alone is in its file now. Without this row a start finds it by its bytes. The
+     * owner resets seg->integrity after the answer: its core reads the field meanwhile. */
     if (!rc) leat_held_row_damaged(store, held, false);
     if (!rc && req->seg->integrity == LEAT_INTEGRITY_MISSING) {
         leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
@@ -33,7 +32,7 @@ static void on_synced(struct leat_disk_io *io)
     const struct leat_held *held = leat_held_of(req->seg);
     struct leat_store_file *file = held->slot.file;
     if (io->rc && !file->failed) {
-        file->failed = true; /* a failed flush is final, whoever asked for it */
+        file->failed = true; /* a failed flush is final, for every request */
         leat_store_complain(held->store,
                             "the disk failed a flush of store/%u: nothing more is written there",
                             file->number);
@@ -84,8 +83,8 @@ static bool are_its_bytes(const struct leat_store *store, const struct leat_segm
            scan.next_offset <= seg->next_offset && leat_judge_header_matches(store, seg, &scan);
 }
 
-/* Of its buffer; or of the place where that was, while no other segment has got it: so after a kill, too, where
- * the row names the place and the pool survived. What lies there is copied before it is checked. */
+/* A copy of the segment's buffer, or of the buffer's former place while no other segment has this place: also after a
+ * kill, where the row names the place and the pool survived. The bytes are copied before they are checked. */
 static bool memory_copy(struct leat_store *store, const struct leat_held *held, uint8_t *into)
 {
     const struct leat_segment *seg = &held->seg;
@@ -115,7 +114,7 @@ static leat_err bytes_from_memory(struct leat_store *store, struct leat_store_re
     return memory_copy(store, leat_held_of(req->seg), req->bytes) ? LEAT_OK : LEAT_E_NOT_FOUND;
 }
 
-/* A file that lost its end when there was no space for it may get it now. */
+/* A file that lacks its end, because there was no disk space, may get it now. */
 static leat_err place_check(struct leat_store *store, const struct leat_held *held)
 {
     struct leat_store_file *file = held->slot.file;
@@ -141,7 +140,7 @@ void leat_mend(struct leat_store *store, struct leat_store_req *req)
         rc = LEAT_E_INVALID;
     if (!rc) rc = place_check(store, held);
     if (rc) {
-        /* Whoever owns it has read other bytes than it should have. */
+        /* The owner has read wrong bytes. */
         if (rc == LEAT_E_NOT_FOUND && row->flags & LEAT_ROW_FLUSHED)
             leat_held_row_damaged(store, held, true);
         leat_mem_free(req->copy);
@@ -150,7 +149,7 @@ void leat_mend(struct leat_store *store, struct leat_store_req *req)
         return;
     }
     if (store->scrubbing == held)
-        store->scrubbing = NULL; /* what it reads is neither old nor new */
+        store->scrubbing = NULL; /* the scrub may read a mixture of old and new bytes */
     held->mending = true;
     store->mends++;
     req->from_bytes = 0;

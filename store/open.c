@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start: what the rows say, and what the bytes say where rows cannot know.
+/* Start: the rows, and the bytes of segments where rows cannot know.
  *
- * Only segments that were being written are read (RESERVED and OPEN rows, and closed ones that were
- * not flushed); parked and flushed ones are taken from their rows. So a start costs what was open,
- * not what is stored. README has the table of cases. */
+ * Only segments that were being written are read (RESERVED and OPEN rows, and unflushed closed segments); parked and
+ * flushed segments are taken from their rows. So the cost of a start grows with the open segments, not with the
+ * stored. README has the table of cases. */
 #include "store/open.h"
 
 #include <stdlib.h>
@@ -47,8 +47,9 @@ static void note_written(struct leat_store *store, const struct leat_held *held)
     leat_catalogue_changed(&store->cat, held->seg.row);
 }
 
-/* The slot of a row. Where the file did not have it (*out_there false) it has it now, empty, or lacks the room for it.
- * A file that is not there and can't be made keeps the store from opening: made later, it would know of no claim. */
+/* Claims the slot of a row. If the file did not have the slot (*out_there false), the file has an empty slot now, or
+ * lacks the space. A missing file that can't be made stops the opening of the store: made later, the file would know
+ * no claims. */
 static leat_err claim_slot(struct leat_store *store, struct leat_held *held,
                            const struct leat_row *row, bool *out_there)
 {
@@ -130,7 +131,7 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
                                NULL, "the file store/%u is missing or truncated", row.slot_file);
     }
     if (held->seg.incomplete) {
-        /* Nobody may take a part of a segment for all of it (dissertation §4.5.2). */
+        /* A part of a segment must never count as the whole (dissertation §4.5.2). */
         leat_judge_free(store, held);
         return LEAT_OK;
     }
@@ -170,7 +171,7 @@ static bool is_out_there(const struct leat_store *store, const struct leat_row *
     return file && row->slot_unit + row->capacity / LEAT_SLOT_UNIT_BYTES <= file->found_units;
 }
 
-/* The file had this place on the disk: whoever wrote the row had synced it before. */
+/* Whether the file had this place on the disk: then the file was synced before the row was written. */
 static bool was_there(const struct leat_row *row)
 {
     return row->state == LEAT_SEGMENT_PARKED ||
@@ -185,13 +186,14 @@ static bool is_behind(const struct leat_store *store, const struct leat_row *row
     return !store->slots.files[row->slot_file] || row->slot_unit < synced_units[row->slot_file];
 }
 
-/* SUBTLE: what is missing is written down before its place is made again.
- *  1. store/0 is gone. Its segments are told of; the places that their rows claim are allocated, since nobody else may
- *     get them, and read as zeros.
- *  2. The next start finds a file of the right size. It reads no segment that is closed and flushed: all are well, says
- *     whoever is asked, until somebody reads them.
- * So their rows say first that they were found missing, durably; then the file grows. Of one that was reserved for
- * level `disk` the row may be behind: it had nothing where the file may never have grown for it, and only there. */
+/* SUBTLE: a missing segment is recorded before its place is allocated again.
+ *  1. store/0 is gone. Its segments are reported; the places that their rows claim are allocated, since no other
+ *     segment may get these places, and read as zeros.
+ *  2. The next start finds a file of the right size. A start reads no closed and flushed segment: all segments count
+ *     as intact until a consumer reads them.
+ * So the rows first say durably that the segments were found missing; then the file grows. The row of a segment that
+ * was reserved for level `disk` may be out of date: the segment had no bytes only where the file may never have grown
+ * for it. */
 static leat_err note_missing(struct leat_opening *op)
 {
     struct leat_store *store = op->store;
@@ -247,8 +249,8 @@ static leat_err rows_open(struct leat_opening *op)
     return LEAT_OK;
 }
 
-/* What was read from the page cache of a killed process may not be on the disk yet. A decision
- * built on it would outlive it. */
+/* Bytes from the page cache of a killed process may not be on the disk yet. A decision from these bytes could survive
+ * a power cut that the bytes do not survive. */
 static leat_err sync_scanned(struct leat_opening *op)
 {
     struct leat_store *store = op->store;
@@ -292,7 +294,7 @@ static void quarantine_free(struct leat_store *store)
     }
 }
 
-/* Closed segments that are in memory again: flushed behind, or kept. */
+/* Closed segments that are in memory again: flushed in the background, or kept. */
 static void queue_adopted(struct leat_store *store)
 {
     for (size_t i = 0; i < store->found_count; i++) {

@@ -23,20 +23,20 @@ leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
                              const struct leat_row *row) LEAT_NODISCARD;
 leat_err leat_judge_parked(struct leat_opening *op, struct leat_held *held,
                            const struct leat_row *row) LEAT_NODISCARD;
-/** CLOSED, and its row does not say that the file has it. */
+/** CLOSED, and the row does not say that the file has the bytes. */
 leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
                               const struct leat_row *row) LEAT_NODISCARD;
-/** CLOSED and flushed, and its row says that its place was found not to have it. there: the file had the place. */
+/** CLOSED and flushed, and the row says that the place was found without the bytes. there: the file had the place. */
 leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
                             const struct leat_row *row, bool there) LEAT_NODISCARD;
-/** LOST, and named. scan: what there is of it, NULL: nothing is known. */
+/** LOST, with a complaint. scan: the bytes that are left; NULL: nothing is known. */
 leat_err leat_judge_lost(struct leat_opening *op, struct leat_held *held,
                          enum leat_segment_state state, const struct leat_scan *scan,
                          const char *format, ...) LEAT_PRINTF(5, 6) LEAT_NODISCARD;
 /** A reservation that never started is no part of any log. */
 void leat_judge_free(struct leat_store *store, struct leat_held *held);
-/** One that is lost: its row says which bytes it has. Should its log's owner have them from another node, there is
- * a place for them. */
+/** A LOST segment whose row has its prefix id: if the log's owner gets the bytes from another node, there is a place
+ * for them. */
 void leat_judge_mendable(struct leat_held *held, const struct leat_row *row);
 
 #endif

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers: power-of-two pieces of the arena.
  *
- * A recycled buffer keeps its old bytes but for the first entry's place, which is cleared: zeroing
- * all of it took 12 % of a busy server's CPU. Old bytes cannot pass for the new segment's: the header entry
- * begins the chain of trailers and has other ids or another epoch, so no old trailer matches, except by
- * chance, 1 in 2^32. Zeros are needed in three places: after a cut and after a resumed prefix, where old
- * bytes may continue this chain, and in replicas' buffers, where a writer elsewhere writes in any order.
- * The first entry is cleared before the row is written: after a kill a row names memory that has the row's
- * segment, or nothing.
+ * A recycled buffer keeps its old bytes but for the first entry's place, which is cleared: zeroing all of it took 12
+ * % of a busy server's CPU. Old bytes cannot pass for the new segment's: the header entry begins the chain of
+ * trailers and has other ids or another epoch, so no old trailer matches, except by chance, 1 in 2^32. Zeros are
+ * needed in three places: after a cut and after a resumed prefix, where old bytes may continue this chain, and in
+ * replicas' buffers, where a remote writer writes in any order. The first entry is cleared before the row is written:
+ * after a kill a row names memory that has the row's segment, or nothing.
  *
- * Growing costs 0.6 to 2.6 s of CPU per GiB by first touch, recycling a flushed segment next to
- * nothing. So the pool grows ahead of use up to three quarters of its limit; from there on, while
- * flushed segments could be given out instead, by one step in four seconds only. What is given out
- * has left memory, and whoever reads it waits for the disk, so it is not half. */
+ * Growing costs 0.6 to 2.6 s of CPU per GiB by first touch, recycling a flushed segment next to nothing. So the pool
+ * grows ahead of use up to three quarters of its limit; from there on, while flushed segments could be given out
+ * instead, by one step in four seconds only. A buffer that is given out again loses its segment from memory, and
+ * consumers of the segment wait for the disk; so the limit is not half. */
 #include "store/private.h"
 
 #include "base/bug.h"
@@ -179,19 +178,20 @@ uint64_t leat_pool_due_us(const struct leat_pool *pool)
     return pool->retired ? UINT64_MAX : pool->due_us;
 }
 
-/* SUBTLE: the first step ahead of use waits for a while, as long as half of what is kept free is there.
- *  1. A node has only had copies for others, which lie elsewhere: its pool has never been used.
- *  2. An owner dies. The fence moves what it was writing, up to 8 MiB, into the pools of all others.
- *  3. All of them fell behind by that at the same moment, and touched 64 MiB each, 10 to 25 ms of a processor,
- *     while the dead node's logs waited for a commit and an owner. */
+/* SUBTLE: the first step ahead of use waits for a while, as long as half of the reserve is still free.
+ *  1. A node has only had replicas, which are in arenas: its pool has never been used.
+ *  2. An owner dies. The fence moves its open replicas, up to 8 MiB, into the pools of all other nodes.
+ *  3. All these pools went below their reserve at the same moment, and the nodes touched 64 MiB each, 10 to 25 ms of
+ *     a processor, while the dead node's logs waited for a commit and an owner. */
 static uint64_t first_step_us(const struct leat_pool *pool, uint64_t free_bytes)
 {
     bool rests = !pool->went_ahead && free_bytes >= pool->ahead_bytes / 2;
     return pool->behind_us + (rests ? LEAT_STORE_GROW_FIRST_US : 0);
 }
 
-/* SUBTLE: what is waited for is found out anew in each step. A produce and a delete left the pool behind and
- * then not; the moment when it had fallen behind was kept, and as the time to wake at it was past for ever. */
+/* SUBTLE: each step computes anew what the pool waits for. A produce and a delete took the pool below its reserve and
+ * back; the moment when it went below was kept, and as the time of the next wake-up this moment stayed in the past
+ * for ever. */
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us)
 {
     uint64_t retry_us = pool->grown_us + LEAT_STORE_GROW_RETRY_US;

@@ -30,7 +30,7 @@ enum {
     LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024, /* flushed and not synced: sync now */
     LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024, /* smaller writes say nothing of the disk's speed */
     LEAT_STORE_BUSY_US = 10 * 1000,         /* commits within that: the disk is theirs */
-    /* Rounds of one file at a time: one with requests, one that nobody waits for. */
+    /* Rounds of one file at a time: one with requests, one of flushes, which no request waits for. */
     LEAT_STORE_LANE_REQUESTS = 0,
     LEAT_STORE_LANE_SYNCS = 1,
     LEAT_STORE_LANES = 2,
@@ -68,10 +68,9 @@ struct leat_pool {
     bool went_ahead;    /* it has grown ahead of use once */
     uint64_t behind_us; /* since when less is free than is kept free; 0: enough is */
     uint64_t due_us;    /* when a step that has to wait is due; UINT64_MAX: none waits */
-    /* A pool for replicas: buffers are zero when they are given out, because they are zeroed when
-     * they come back. */
+    /* A pool for replicas: buffers are zeroed when they come back. */
     bool zeroed;
-    bool retired;           /* what comes back is not given out again */
+    bool retired;           /* buffers that come back are not given out again */
     uint64_t ahead_bytes;   /* kept free by growing ahead of use */
     uint64_t leaving_bytes; /* of an arena: being flushed, or flushed and soon given back */
     uint32_t given;         /* buffers out */
@@ -139,16 +138,16 @@ struct leat_slots {
     struct leat_store_file **files; /* [LEAT_STORE_FILES_MAX] */
     uint32_t count;
     uint64_t disk_bytes;
-    /* Space for `disk` segments is written before it is given out. It grows at the end of this
-     * file, NULL: none; [fresh_from, fresh_end) of it is allocated, and in its buddy when it has
-     * been written. The step before lies in another file, ahead_before (NULL: none). */
+    /* Space for `disk` segments is written before it is given out. It grows at the end of this file, NULL: none;
+     * [fresh_from, fresh_end) of this file is allocated, and enters its buddy when written. The step before is in
+     * another file, ahead_before (NULL: none). */
     struct leat_store_file *ahead, *ahead_before;
     uint32_t fresh_from, fresh_end;
-    bool look_ahead; /* some was taken since it was last looked at */
+    bool look_ahead; /* space was taken since the last look */
     bool no_more;    /* the end is near: begin nothing */
     bool lacks_file; /* the last file that was wanted could not be made; the node log has it */
-    /* For so much the node log says that there is no space, until so much is taken or free again; 0: for all
-     * there is. */
+    /* The node log has said that there is no space for so much, until so much is taken or free again; 0: there is
+     * space. */
     uint32_t full_bytes;
     /* The piece being written: no part of the above any more. */
     struct leat_store_file *zeroing; /* NULL: none */
@@ -172,7 +171,7 @@ bool leat_slots_step(struct leat_slots *slots);
 /** At open: a row claims units up to there, which the file does not have (a power cut took its
  * growth). The file grows to them, so no other segment gets the place. */
 leat_err leat_slots_cover(struct leat_slots *slots, uint32_t number, uint32_t units) LEAT_NODISCARD;
-/** What the file lacks of that, if anything. DISK_FULL: not now. */
+/** Allocates the missing end of the file, if any. DISK_FULL: not now. */
 leat_err leat_slots_fill(struct leat_slots *slots, struct leat_store_file *file) LEAT_NODISCARD;
 void leat_slots_give(struct leat_slots *slots, struct leat_slot slot, uint32_t capacity);
 
@@ -270,11 +269,11 @@ struct leat_held {
     bool dirty_in_arena;       /* counted in store->arenas_dirty */
     struct leat_pool *leaving; /* the arena in whose leaving_bytes it is counted; NULL: none */
     bool mending;              /* its file is being written anew */
-    /* CLOSED, flushed: its place was found not to have it, and its row says so, since a place that was gone
-     * is made again, and since nobody else remembers a bit that was read as flipped. */
+    /* CLOSED, flushed: its place was found without the right bytes, and its row says so, since a missing place is
+     * made again, and a flipped bit that was read is recorded nowhere else. */
     bool damaged;
-    bool damage_named;           /* by the scrub, which finds it again and again */
-    bool leave;                  /* dropped: somebody may still write into its buffer */
+    bool damage_named;           /* by the scrub, which finds the damage again and again */
+    bool leave;                  /* dropped: its writer may still write into its buffer */
     bool failed;                 /* its part of the file failed: final */
     bool slot_shared;            /* another row claims the slot too (damage): never give it back */
     bool cut;                    /* leat_store_cut() changed it: sync its file */
@@ -289,8 +288,8 @@ struct leat_held {
     _Atomic bool event_busy;
     struct leat_list event_link; /* wanted but busy; or dropped but busy */
 
-    /* Its file's round: one write covers all commits of this segment. Its row is not touched while
-     * requests of it wait for their bytes. */
+    /* Its file's round: one write covers all commits of this segment. The row is not touched while requests of this
+     * segment wait for their bytes. */
     unsigned data_reqs;
     struct leat_list in_round;
     struct leat_store_round
@@ -339,16 +338,15 @@ struct leat_store {
     /* rounds: one per store file, one of the catalogue */
     struct leat_list files_ready;
     unsigned data_running, data_waiting; /* rounds of files in flight; requests for their next */
-    unsigned
-        crowded; /* rounds still to be run beside this thread, so that others may overlap them */
+    unsigned crowded; /* rounds still to be run on other threads, so that they may overlap */
     bool rows_running;
-    bool rows_noted;                /* a row has changed that no request waits for, and goes soon */
+    bool rows_noted; /* a row has changed that no request waits for, and is written soon */
     unsigned rows_ios, rows_passed; /* passed: rounds of files that went first meanwhile */
     struct leat_list rows_reqs, rows_flush;
     uint64_t committed_us;    /* when a commit was last asked for */
     uint64_t committed_bytes; /* since a piece was last written ahead */
 
-    /* flush-behind; lists by seg.by_store */
+    /* background flushes; lists by seg.by_store */
     struct leat_list dirty, dirty_soon, flush_synced, cached, asked, stuck;
     struct leat_held *flushing; /* being submitted */
     struct leat_flush_io flush_ios[LEAT_STORE_FLUSH_IN_FLIGHT_MAX];
@@ -392,21 +390,21 @@ struct leat_store {
         usage_disk_lacks;
     _Atomic uint64_t usage_room; /* free below the limit */
     _Atomic uint64_t usage_rows_free;
-    uint64_t reserves_begun; /* of reserves_sent, which whoever asks counts */
+    uint64_t reserves_begun; /* of reserves_sent, which requesters count */
     _Atomic uint64_t reserves_sent, usage_reserves;
     _Atomic uint64_t usage_arenas_limit, usage_arenas, usage_arenas_grown, usage_arenas_dirty,
         usage_flush_speed, usage_zeroing, usage_flush;
 };
 
-/* Nothing below calls what calls it: store.c is above all. */
+/* No two of the files below call each other. store.c calls the others, and is called by none. */
 
 /* check.c */
 /** As leat_actor_ops.check. */
 void leat_store_check(const void *actor);
 
 /* chain.c */
-/** Submit, or, what is beside, make it the last of the chain that `before` (NULL: none yet) is in; the
- * chain's first is submitted by the caller when it is whole. */
+/** Submit `io`; or, if it is `beside`, append it to the chain after `before` (NULL: none yet): the caller submits the
+ * first operation of the chain when the chain is complete. */
 void leat_disk_append(const struct leat_disk *disk, struct leat_disk_io **before,
                       struct leat_disk_io *io);
 
@@ -415,7 +413,7 @@ struct leat_held *leat_held_get(struct leat_store *store);
 /** The descriptor goes back, or becomes a zombie while its event mail is under way. */
 void leat_held_put(struct leat_store *store, struct leat_held *held);
 void leat_held_fini_all(struct leat_store *store);
-/** What descriptors and rows take that are made and not in use: they are never freed. */
+/** Memory of unused descriptors and rows: these are never freed. */
 uint64_t leat_held_free_bytes(const struct leat_store *store);
 /** Tell the owner; never more than one mail per segment under way. */
 void leat_held_tell(struct leat_store *store, struct leat_held *held, unsigned events);
@@ -442,9 +440,9 @@ static inline bool leat_held_in_arena(const struct leat_held *held)
 }
 
 /* requests.c */
-/** Take a request in: its bytes wait for its file's next round, or its row for the catalogue's. */
+/** Take a request in: the bytes wait for the file's next round, or the row for the catalogue's. */
 void leat_round_add(struct leat_store *store, struct leat_store_req *req);
-/** Whether the segment's file takes and gives bytes still. */
+/** Whether the segment's file can still be written and read. */
 leat_err leat_round_data_state(const struct leat_held *held);
 /** Which bytes must be durable before the request goes on. false: none. */
 bool leat_round_data_wanted(const struct leat_store_req *req, uint32_t *out_from, uint32_t *out_to);
@@ -463,7 +461,7 @@ void leat_round_end_failed(struct leat_store *store, struct leat_store_req *req,
 /** It is its turn: a buffer is there. */
 void leat_memory_got_buffer(struct leat_store *store, struct leat_store_req *req,
                             struct leat_pool *pool, uint8_t *buffer);
-/** A request that waited for memory ends without; a RESERVE leaves nothing behind. */
+/** A request that waited for memory ends without; after a RESERVE nothing stays allocated. */
 void leat_memory_refuse(struct leat_store *store, struct leat_store_req *req);
 
 /* memory.c */

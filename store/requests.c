@@ -23,7 +23,7 @@ leat_err leat_round_data_state(const struct leat_held *held)
     return held->failed || held->slot.file->failed ? LEAT_E_DISK : LEAT_OK;
 }
 
-/* The record that parking leaves must be true: what it says is what recovery believes unread. */
+/* The parking record must be true: recovery uses it without reading the bytes. */
 static leat_err park_check(struct leat_segment *seg)
 {
     struct leat_scan scan;
@@ -47,15 +47,15 @@ bool leat_round_data_wanted(const struct leat_store_req *req, uint32_t *out_from
     *out_from = req->from_bytes;
     *out_to = req->to_bytes;
     if (req->kind == LEAT_STORE_COMMIT) {
-        /* The one before it may have taken all of it along. */
+        /* The commit before may have written all these bytes. */
         if (req->follow && *out_from < held->in_file_bytes) *out_from = held->in_file_bytes;
         return *out_from < *out_to || !req->follow;
     }
     *out_from = held->in_file_bytes;
     *out_to = seg->extent.bytes;
     if (*out_from >= *out_to) return false;
-    /* A `disk` stream's segment goes whole into its file before its row says CLOSED: where the file
-     * ends earlier such a row would make a valid prefix look damaged after a power cut. */
+    /* A `disk` stream's segment goes whole into its file before its row says CLOSED: if the file ended earlier, such
+     * a row would make a valid prefix look damaged after a power cut. */
     return req->kind == LEAT_STORE_PARK || (req->kind == LEAT_STORE_CLOSE && seg->buffer &&
                                             seg->durability == LEAT_DURABILITY_DISK);
 }
@@ -114,9 +114,9 @@ void leat_round_end_failed(struct leat_store *store, struct leat_store_req *req,
 {
     LEAT_ASSERT_OWNER(store);
     if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_RESUME) {
-        /* SUBTLE: the row may have reached the disk, and it names this buffer. A killed process's
-         * successor would look for a resumed segment's bytes there: they must stay, so the buffer
-         * serves nobody else until a restart. */
+        /* SUBTLE: the row may have reached the disk, and it names this buffer. After a kill the next process would
+         * look for a resumed segment's bytes there: they must stay, so the buffer is not given out again until a
+         * restart. */
         held->seg.buffer = NULL;
         if (req->kind == LEAT_STORE_RESERVE) req->seg = NULL;
     } else if (req->kind == LEAT_STORE_CLOSE && held->where == LEAT_HELD_NOWHERE) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commit rounds: group commit, without a timer.
  *
- * Each store file has rounds of its own: everything that waits for its bytes is written, the file
- * is synced once, and all of that is answered; meanwhile the next round of the file gathers, and begins
- * when that has ended, with what its owners have sealed by then. So has
- * the catalogue, for rows. A commit waits for its own file and for nothing else: not for another
- * file's sync, and for rows only now and then (LEAT_STORE_ROWS_PASSED_MAX), because the disk does
- * one thing after the other. What depends on something being durable first goes into a round that
- * starts after the one that made it so has ended: nobody relies on an order between two rounds.
+ * Each store file has rounds of its own: all waiting bytes are written, the file is synced once, and all requests of
+ * the round are answered. Meanwhile the next round of the file gathers, and begins when this round has ended, with
+ * the bytes that owners have sealed by then. The catalogue has such rounds for rows. A commit waits only for its own
+ * file: not for another file's sync, and for rows only now and then (LEAT_STORE_ROWS_PASSED_MAX), because the disk
+ * does one thing after the other. A write that depends on the durability of an earlier write goes into a round that
+ * starts after the earlier round has ended: no order between concurrent rounds is assumed.
  *
  * RAMCloud (dissertation §4.2) keeps a replica's buffer until one contiguous write at its close. Here a `disk` segment
  * is written as it grows, since this node's copy may be the only one. */
@@ -28,7 +27,7 @@ static void data_join(struct leat_store_round *round, struct leat_held *held, ui
     }
 }
 
-/* What the owner has sealed since it asked goes along. */
+/* Bytes that the owner has sealed since the request are included. */
 static void commit_follow(struct leat_store_req *req)
 {
     if (req->kind != LEAT_STORE_COMMIT || !req->follow) return;
@@ -45,8 +44,8 @@ static void file_gather(struct leat_store *store, struct leat_store_round *round
     {
         struct leat_store_req *req = leat_store_req_waiting(it);
         struct leat_held *held = leat_held_of(req->seg);
-        /* Two writes of one segment's last block at a time may end in either order, and the older one
-         * would undo what the newer one made durable: so a file has one round with requests at a time. */
+        /* Two concurrent writes of a segment's last block may end in either order, and the older write would undo the
+         * newer write: so a file has one round with requests at a time. */
         LEAT_ASSERT(!held->round || held->round == round);
         uint32_t from, to;
         store->data_waiting--;
@@ -54,7 +53,7 @@ static void file_gather(struct leat_store *store, struct leat_store_round *round
         req->rc = leat_round_data_state(held);
         commit_follow(req);
         bool wanted = !req->rc && leat_round_data_wanted(req, &from, &to);
-        /* The round does nothing for it: the last one took its bytes along. */
+        /* The round does nothing for this commit: the last round wrote its bytes. */
         if (!wanted && req->kind == LEAT_STORE_COMMIT) {
             held->data_reqs--;
             leat_store_answer(store, req, req->rc);
@@ -95,8 +94,8 @@ static void file_submit(struct leat_store *store, struct leat_store_round *round
         uint32_t to = LEAT_ALIGN_UP(held->round_to, (uint32_t)LEAT_BLOCK_BYTES);
         held->io.rc = LEAT_OK;
         if (from == to) continue;
-        /* Bytes past round_to are the owner's and may change while they are written: nothing
-         * depends on them, the trailer chain rejects what is not whole. */
+        /* Bytes past round_to are the owner's and may change while they are written: nothing depends on them, since
+         * the trailer chain rejects incomplete runs. */
         held->io = (struct leat_disk_io){
             .kind = LEAT_DISK_WRITE,
             .file = held->seg.file,
@@ -128,7 +127,7 @@ static void file_submit(struct leat_store *store, struct leat_store_round *round
  * have waited. */
 static bool round_beside(struct leat_store *store, const struct leat_store_round *round)
 {
-    if (leat_list_empty(&round->reqs)) return true; /* nobody waits for it */
+    if (leat_list_empty(&round->reqs)) return true; /* no request waits for the round */
     if (store->data_running > 1 || store->flush_in_flight)
         store->crowded = LEAT_STORE_CROWDED_ROUNDS;
     else if (store->crowded)
@@ -180,10 +179,10 @@ static void end_data(struct leat_store *store, struct leat_store_round *round)
         if (held->round_from > held->in_file_bytes || held->round_to <= held->in_file_bytes)
             continue;
         held->in_file_bytes = held->round_to;
-        /* Two things that recovery cannot see in damaged bytes: that the segment had started, and
-         * how much of it was durable. The row says them after the sync, or it would claim what a power cut
-         * may take. Neither is needed at once, so it costs no write of its own. Until that write a bit that
-         * flips in the ids of the header entry can make the segment look like a reservation. */
+        /* Two things that recovery cannot see in damaged bytes: that the segment had started, and how much of it was
+         * durable. The row has both after the sync: before, the row would claim bytes that a power cut may lose.
+         * Neither is needed at once, so there is no extra write. Until that write a bit that flips in the ids of the
+         * header entry can make the segment look like a reservation. */
         const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
         if (row->state == LEAT_SEGMENT_OPEN ||
             (row->state == LEAT_SEGMENT_RESERVED && started_in_file(held))) {

@@ -38,7 +38,7 @@ struct leat_row {
     uint8_t state; /* enum leat_segment_state */
     uint8_t durability;
     uint8_t flags;
-    uint8_t more; /* enum leat_row_more; 0: by a version that did not note it */
+    uint8_t more; /* enum leat_row_more; 0: written by an earlier version */
     uint32_t stream, streamlet, log, epoch;
     uint64_t segment;
     uint32_t capacity;
@@ -50,7 +50,7 @@ struct leat_row {
     uint64_t base_offset, next_offset;
     int64_t max_timestamp_ms;
     uint64_t pool_at;    /* bytes from the arena's start */
-    uint8_t pool_id[16]; /* which arena: the node's pool, or one that a writer elsewhere uses */
+    uint8_t pool_id[16]; /* the arena: the node's pool, or the arena of a remote writer */
     uint64_t writer;     /* REPLICA: incarnation */
     uint32_t version;    /* with `epoch`: the stamp */
     uint32_t zero32_2;

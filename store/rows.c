@@ -52,8 +52,8 @@ static bool join_same_state(struct leat_store *store, struct leat_store_req *req
     } else {
         sync = false;
     }
-    /* Closed by its close entry alone, found so at a start, and all of it is in the file: the row
-     * still says what it said before the close, and names memory that is gone. */
+    /* Closed by its close entry alone, found at a start, with all bytes in the file: the row still has its content
+     * from before the close, and names memory that is gone. */
     enum leat_segment_state state = row->state;
     if (!seg->buffer && seg->state == LEAT_SEGMENT_CLOSED && state < LEAT_SEGMENT_PARKED) {
         state = LEAT_SEGMENT_CLOSED;
@@ -80,8 +80,8 @@ static bool join(struct leat_store *store, struct leat_store_req *req)
         return row_join(store, req, held, LEAT_SEGMENT_CLOSED,
                         whole ? flushed_flags(held) : LEAT_ROW_IN_POOL, !seg->buffer);
     case LEAT_STORE_PARK:
-        /* The bytes had a round of their own before. With bytes and row in one round, a failed write of the
-         * bytes would leave a row that stands for bytes that are not there. */
+        /* The bytes had an earlier round. With bytes and row in one round, a failed write of the bytes would leave a
+         * row for missing bytes. */
         return row_join(store, req, held, LEAT_SEGMENT_PARKED, 0, true);
     case LEAT_STORE_RESUME:
         if (LEAT_BUG(PARKED_ON))

@@ -24,20 +24,20 @@ void leat_segment_integrity_enter(struct leat_segment *seg, enum leat_segment_in
 void leat_segment_pin(struct leat_segment *seg)
 {
     LEAT_ASSERT(seg->buffer != NULL);
-    /* Relaxed: the owner's later test of the count is its own program order, and bytes reach other
-     * threads by the mail or queue that carries the read. */
+    /* Relaxed: the owner tests the count later in the same thread, and other threads get the bytes through the
+     * message or queue of the read. */
     uint32_t before = atomic_fetch_add_explicit(&seg->pins, 1, memory_order_relaxed);
     LEAT_ASSERT_CMP(before & ~PINS_WANTED_BACK, <, PINS_WANTED_BACK - 1);
 }
 
-/* SUBTLE: whoever takes the count to zero while bit 31 is set sends the mail, and clears the bit in
- * the same exchange as the count.
+/* SUBTLE: the thread that takes the count to zero while bit 31 is set sends the message, and clears the bit in the
+ * same exchange as the count.
  *  1. The owner sets the bit while two readers hold pins.
  *  2. Reader A gives back (2 -> 1), reader B gives back (1 -> 0) on another thread.
- *  3. Were the bit only looked at afterwards, A could run its test late, see zero too, and send the
- *     same mail a second time while it is still in the queue: the queue is corrupt.
- * With one exchange exactly one of them sees "one pin and the bit". The bit is gone then, so a pin
- * taken and given back before the owner reads the mail sends none either. */
+ *  3. If the bit were tested afterwards, A could run its test late, see zero too, and send the same message a second
+ *     time while it is still in the queue: the queue would be corrupt.
+ * With a single exchange only one reader sees "one pin and the bit". The bit is gone then, so a pin that is taken and
+ * given back before the owner reads the message sends no second message either. */
 void leat_segment_unpin(struct leat_segment *seg, const struct leat_post *post)
 {
     uint32_t now = atomic_load_explicit(&seg->pins, memory_order_relaxed);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment as one node holds it: descriptor shared by the store, the log's owner core and those
- * who send its bytes.
+/* A segment on one node: the descriptor, shared by the store, the log's owner core and the actors that send its
+ * bytes.
  *
  * Life:  RESERVED -> OPEN -> CLOSED -> flushed -> evicted (bytes only in the file) -> dropped
  *                    OPEN <-> PARKED (bytes only in the file, the replica stays open)
  *
- * Who may touch what: `state`, `bytes`-related fields are the owner core's; the store changes a
- * segment only between a request of the owner and its answer. Readers hold pins: the owner core
- * takes them, any actor gives them back.
+ * Access: `state` and `bytes`-related fields belong to the owner core; the store changes a segment only between a
+ * request of the owner and its answer. Readers hold pins: the owner core takes them, any actor gives them back.
  */
 #ifndef LEAT_STORE_SEGMENT_H
 #define LEAT_STORE_SEGMENT_H
@@ -30,23 +29,23 @@ enum leat_segment_state {
  * multilog/README.md has the diagram. */
 enum leat_segment_integrity {
     LEAT_INTEGRITY_OK = 0,
-    /* Found in a file at a start, open: behind its valid prefix there is something that is no part of it, a write that
-     * was torn, or one that was whole once and is damaged now. It stays so until the segment is written on. */
+    /* Found in a file at a start, open: after the valid prefix there are other bytes, of a torn write, or of a
+     * complete write that is damaged now. Stays so until the next write to the segment. */
     LEAT_INTEGRITY_TORN,
-    /* CLOSED: its file was found to have other bytes than `extent` says. They are fetched from another node and
-     * written anew (LEAT_STORE_MEND), or it is copied again; until then nobody is given a copy of it. */
+    /* CLOSED: the file was found to have other bytes than `extent` says. The bytes are fetched from another node and
+     * written anew (LEAT_STORE_MEND), or the replica is replaced; until then no other node gets a copy from here. */
     LEAT_INTEGRITY_CORRUPT,
-    /* CLOSED: as CORRUPT, and found so at a start: its bytes never got to its file, and the memory that had them is
-     * gone. What lies in its place may be another segment's. */
+    /* CLOSED: as CORRUPT, and found so at a start: the bytes never got to the file, and the memory that had them is
+     * gone. The place may have bytes of another segment. */
     LEAT_INTEGRITY_MISSING,
 };
 
 enum { LEAT_SEGMENT_HEAP_BYTES = 704 }; /* of a stored segment, beside its bytes */
 
-/* For whom the node holds it. */
+/* Why the node holds the segment. */
 enum leat_segment_role {
-    LEAT_SEGMENT_OWN = 0,     /* of a log that this node owned when it was written */
-    LEAT_SEGMENT_REPLICA = 1, /* written from elsewhere, by one-sided writes into `buffer` */
+    LEAT_SEGMENT_OWN = 0,     /* of a log that this node owned at the time of the writes */
+    LEAT_SEGMENT_REPLICA = 1, /* written from another node, by one-sided writes into `buffer` */
 };
 
 struct leat_segment {
@@ -61,12 +60,12 @@ struct leat_segment {
      * on it yet. */
     bool tentative;
     enum leat_segment_integrity integrity; /* owner core; the store, while the segment is open */
-    /* An operator gave up what can't be read of it (CLOSED); what is missing in front of it. The store's, between
+    /* An operator gave up unreadable bytes of this segment (CLOSED); missing segments before it. The store's, between
      * request and answer. */
     bool given_up, front_given_up;
-    /* A start cut it to its valid prefix where one copy alone said where the log ends, and at least
-     * so many bytes behind that were no whole write. Until the segment goes, or an operator has seen
-     * it. Owner core, which has the row written by LEAT_STORE_GIVE_UP; the store reads it for any row. */
+    /* A start cut the segment to its valid prefix where a single copy decided the log's end, and at least so many
+     * bytes after the prefix were no complete write. Kept until the segment is dropped, or an operator has seen the
+     * number. Owner core, which has the row written by LEAT_STORE_GIVE_UP; the store reads the number for any row. */
     _Atomic uint32_t passed_bytes;
     enum leat_durability durability;
     uint32_t capacity;      /* bytes, power of two */
@@ -84,8 +83,8 @@ struct leat_segment {
     struct leat_extent extent;         /* CLOSED, PARKED: all of it. Owner core */
     uint64_t base_offset, next_offset; /* next: CLOSED only */
     int64_t max_timestamp_ms;          /* CLOSED only */
-    /* CLOSED only: the wall clock of this node after its last record came here. Whoever says CLOSED sets it. Retention
-     * goes by it where the records' own times can't be right: before 1970, or after they came. */
+    /* CLOSED only: the wall clock of this node after its last record came here. Set together with CLOSED. Retention
+     * uses this time if the records' own times can't be right: before 1970, or after their arrival. */
     int64_t written_ms;
 
     /* Readers' pins on `buffer`; bit 31 = the owner wants the buffer back. See
@@ -123,7 +122,7 @@ void leat_segment_unpin(struct leat_segment *seg, const struct leat_post *post);
  * and `unpinned` (its `deliver` set before by the owner) arrives once, when the last pin goes.
  * Thread: owner core. */
 bool leat_segment_want_back(struct leat_segment *seg) LEAT_NODISCARD;
-/** The buffer was asked for, and is still pinned. Thread: whoever holds a pin. */
+/** The buffer was asked for, and is still pinned. Thread: the holder of a pin. */
 bool leat_segment_is_wanted_back(const struct leat_segment *seg);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Store files: where a segment's bytes lie on disk.
+/* Store files: the places of segments on disk.
  *
- * A slot is allocated (fallocate) before the segment that needs it is reserved, so that no later
- * write of that segment can meet a full disk. Files grow by doubling from 1 MiB up to steps of 64
- * MiB: a data directory of a demonstration stays small. Files are never shrunk or removed; slots
- * are recycled. Growth blocks the store's thread (35 us a step); it is rare, and nothing of it is
- * on the append path.
+ * A slot is allocated (fallocate) before its segment is reserved, so that no later write of the segment can meet a
+ * full disk. Files grow by doubling from 1 MiB up to steps of 64 MiB: a data directory of a demonstration stays
+ * small. Files are never shrunk or removed; slots are recycled. Growth blocks the store's thread (35 us a step);
+ * growth is rare, and not on the append path.
  */
 #include "store/private.h"
 
@@ -106,7 +105,7 @@ leat_err leat_slots_open(struct leat_slots *slots, struct leat_error *error)
     return listing.rc;
 }
 
-/* What nobody has a segment in yet. */
+/* Forgets a file without segments. */
 static void file_forget(struct leat_slots *slots, uint32_t number)
 {
     struct leat_store_file *file = slots->files[number];
@@ -129,7 +128,7 @@ static leat_err file_create(struct leat_slots *slots, uint32_t number)
         slots->lacks_file = false;
         return rc;
     }
-    /* Nothing of it was refused for good: the next who needs it tries again. */
+    /* The file is not refused for good: the next request that needs it tries again. */
     file_forget(slots, number);
     if (!slots->lacks_file)
         leat_node_log_error("store: there can't be another file for segments now: %s; appends that "
@@ -184,11 +183,11 @@ static leat_err file_allocate(struct leat_slots *slots, struct leat_store_file *
  *  1. A file grows for segment A, whose row is written; neither is synced. Power goes: the row got
  *     through, the file's growth did not. A is LOST and kept.
  *  2. The file grows again and A's place goes to segment B.
- *  3. At the next start both rows claim it. A is dropped, its place is free, and the next segment
- *     is written over B.
- * So the place counts as grown where the disk is too full for it, too, and nothing is taken from the file until it is
- * there. The file is not given up for that: whoever owns a segment in it would be refused until the next start, and
- * readers of one that is to be mended would wait for ever, long after there is room again. */
+ *  3. At the next start both rows claim the place. A is dropped, the place is free, and the next segment is written
+ *     over B.
+ * So the place counts as grown even if the disk is too full, and nothing is taken from the file until its end is
+ * there. The file is not failed for this reason: requests for its segments would be refused until the next start, and
+ * readers of a segment that needs a repair would wait for ever, long after there is room again. */
 leat_err leat_slots_cover(struct leat_slots *slots, uint32_t number, uint32_t units)
 {
     leat_err rc = slots->files[number] ? LEAT_OK : file_create(slots, number);
@@ -228,15 +227,15 @@ static leat_err file_grow(struct leat_slots *slots, struct leat_store_file *file
 }
 
 /* ---- written ahead ----
- * Space of `disk` segments is overwritten with zeros before it is given out: a commit of 112 KiB
- * to blocks that were only allocated took 200 us, to written ones 100 us, with half of the CPU time.
- * Pieces of 1 MiB beside the commits cost these next to nothing. Not for `memory` segments: they
- * come in such pieces themselves. What a segment gives back has been written.
+ * Space of `disk` segments is overwritten with zeros before it is given out: a commit of 112 KiB to blocks that were
+ * only allocated took 200 us, to written ones 100 us, with half of the CPU time. Pieces of 1 MiB, concurrent with
+ * commits, cost these next to nothing. Not for `memory` segments: they are written in such pieces themselves. Space
+ * that a segment gives back has been written.
  *
- * When it is too slow, or the disk is full, segments get space that was only allocated. After a
- * start nobody knows which free space was written; it is taken as it is. */
+ * When it is too slow, or the disk is full, segments get space that was only allocated. After a start it is unknown
+ * which free space was written; it is given out as it is. */
 
-/* Whoever needs space now gets what is there. false: nothing. */
+/* Gives out allocated but unwritten space, for a request that can't wait. false: there is none. */
 static bool fresh_give_up(struct leat_slots *slots)
 {
     uint32_t units = slots->fresh_end - slots->fresh_from;
@@ -250,7 +249,7 @@ static void on_zeroed(struct leat_disk_io *io)
 {
     struct leat_slots *slots = io->owner;
     if (io->rc) {
-        /* Nothing of anybody's was there. What is left of the step stays unused until a restart. */
+        /* No segment was there. The rest of the step stays unused until a restart. */
         leat_node_log_warn("store: store/%u cannot be written ahead: %s", slots->zeroing->number,
                            leat_err_text(io->rc));
         if (slots->ahead == slots->zeroing) {
@@ -298,9 +297,9 @@ static bool has_room(const struct leat_store_file *file)
     return !file->failed && !lacks_end(file) && file->grown_units < FILE_UNITS;
 }
 
-/* The file for the next step: another one than the last step's, which is being used up. Zeros in the very
- * file that commits go to would have each of its syncs write the metadata that they change. So two
- * files take turns; whoever takes the place of a full one has no free space that was not written. */
+/* The file for the next step: not the last step's file, which is being used up. Zeros in the file that takes the
+ * commits would make each of its syncs write the changed metadata, too. So two files take turns; the successor of a
+ * full file has no unwritten free space. */
 static leat_err ahead_choose(struct leat_slots *slots, struct leat_store_file **out_file)
 {
     struct leat_store_file *file = slots->ahead_before;
@@ -335,7 +334,7 @@ bool leat_slots_step(struct leat_slots *slots)
     if (!slots->ahead || slots->no_more) return false;
     bool fresh = slots->fresh_from != slots->fresh_end;
     if (slots->look_ahead && !fresh && !enough_free(slots)) {
-        /* Out of space: said by whoever needs it, who will also begin this again. */
+        /* Out of space: reported by the next request that needs space, which also starts this again. */
         if (extend(slots)) slots->ahead = NULL;
         fresh = slots->fresh_from != slots->fresh_end;
     }
@@ -352,7 +351,7 @@ static bool is_ahead(const struct leat_slots *slots, const struct leat_store_fil
     return file == slots->ahead || file == slots->ahead_before;
 }
 
-/* A step of the files that are written ahead is left to those for whom it is. */
+/* One step of the files that are written ahead is kept for `disk` segments. */
 static bool is_for_disk(const struct leat_slots *slots, const struct leat_store_file *file)
 {
     return is_ahead(slots, file) && file->buddy.free_units <= step_units(slots);
@@ -406,7 +405,7 @@ static leat_err slot_take(struct leat_slots *slots, uint32_t capacity,
     unsigned order = leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES);
     bool ahead = durability == LEAT_DURABILITY_DISK;
     slots->look_ahead |= ahead;
-    /* What has been written for them first: of other files only some has been. */
+    /* First from files that are written ahead: other files are only partly written. */
     if (ahead && (take_from(slots->ahead_before, order, out_slot) ||
                   take_from(slots->ahead, order, out_slot)))
         return LEAT_OK;
@@ -432,8 +431,8 @@ static void space_again(struct leat_slots *slots)
     slots->full_bytes = 0;
 }
 
-/* The disk is called full until a segment as large as the refused one fits again: that a smaller one fits says
- * nothing. */
+/* The disk counts as full until a segment as large as the refused segment fits again: a smaller segment that fits
+ * proves nothing. */
 leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
                          enum leat_durability durability, struct leat_slot *out_slot)
 {
@@ -456,7 +455,7 @@ void leat_slots_give(struct leat_slots *slots, struct leat_slot slot, uint32_t c
     struct leat_store_file *file = slot.file;
     leat_buddy_give(&file->buddy, slot.unit, leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES));
     if (!slots->full_bytes || file->failed || lacks_end(file)) return;
-    /* What it was merged with counts: nobody may ask for a segment for a long time. */
+    /* The merged free block counts: the next request for a segment may come much later. */
     unsigned order = leat_buddy_order(slots->full_bytes, LEAT_SLOT_UNIT_BYTES);
     while (order < LEAT_BUDDY_ORDERS && file->buddy.free_count[order] == 0)
         order++;

@@ -56,15 +56,15 @@ static bool store_port_safe_in_memory(void *ctx, const struct leat_segment *seg)
     return seg->buffer != NULL;
 }
 
-/* Past the limit. Where the rest of the pool is full the head stays: its successor would wait for memory, and
- * keep those waiting who have no room at all. */
+/* Is the head past the limit of the pool? If the rest of the pool is full the head stays: its successor would wait
+ * for memory, and hold up requests without any buffer. */
 static bool store_port_in_the_way(void *ctx, const struct leat_segment *head)
 {
     const struct leat_store *store = ctx;
     uint64_t limit = atomic_load_explicit(&store->usage_limit, memory_order_relaxed);
     uint64_t room = atomic_load_explicit(&store->usage_room, memory_order_relaxed);
     if (atomic_load_explicit(&store->usage_kept, memory_order_relaxed)) return false;
-    const struct leat_pool *pool = &store->pool; /* what is read of it never changes */
+    const struct leat_pool *pool = &store->pool; /* the fields that are read here never change */
     uintptr_t base = (uintptr_t)pool->arena->base, at = (uintptr_t)head->buffer;
     uint64_t span = (uint64_t)pool->buddy.units * LEAT_SLOT_UNIT_BYTES;
     if (at < base + limit || at >= base + span) return false;
@@ -100,7 +100,7 @@ static void usage_step(struct leat_store *store)
     atomic_store_explicit(&store->usage_disk_lacks, store->slots.full_bytes, memory_order_relaxed);
     atomic_store_explicit(&store->usage_rows_free, leat_held_free_bytes(store),
                           memory_order_relaxed);
-    /* Behind it: whoever sees that a request has its row sees that one less is free. */
+    /* Stored last: a reader that counts the row of a request also sees the smaller number of free rows. */
     atomic_store_explicit(&store->usage_reserves, store->reserves_begun, memory_order_release);
     leat_arenas_usage(store);
 }

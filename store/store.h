@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The segment store: all segments that a node holds, whatever role it plays for them. One actor
- * (LEAT_ACTOR_STORE).
+/* The segment store: all segments of a node, own segments and replicas. One actor (LEAT_ACTOR_STORE).
  *
- * It owns the memory pool, the store files, and the catalogue; it makes commit rounds (all waiting
- * writes, then one flush per file) and flushes closed segments behind. Logs talk to it by requests:
- * structs of their own, mailed there and back. Replication later puts itself between log and store
- * with the same requests; hence `struct leat_store_port`.
+ * The store has the memory pool, the store files, and the catalogue. It makes commit rounds (all waiting writes, then
+ * one flush per file) and flushes closed segments in the background. Logs send requests, structs of the sender, by
+ * message, and get them back as answers. Replication is a layer between log and store with the same requests; hence
+ * `struct leat_store_port`.
  */
 #ifndef LEAT_STORE_STORE_H
 #define LEAT_STORE_STORE_H
@@ -19,10 +18,10 @@ enum leat_store_req_kind {
                           is no disk space, LEAT_E_NO_MEMORY after LEAT_RESERVE_WAIT_US */
     LEAT_STORE_COMMIT, /* make [from, to) of seg durable (O_DIRECT from the buffer, rounded out to 4
                           KiB), whatever the  stream's level. LEAT_E_DISK: final, the log stops */
-    LEAT_STORE_CLOSE,  /* seg has its close entry at seg->extent and is complete: record that, flush
-                          behind, recycle. A `disk` stream's bytes are in the file then. Answered
-                          when the row is written (durable for a parked segment); evicting the
-                          buffer is asked for later (on_evict_wanted) */
+    /* seg has its close entry at seg->extent and is complete: record this, flush later, recycle. A `disk` stream's
+     * bytes are in the file then. Answered when the row is written (durable for a parked segment); evicting the
+     * buffer is asked for later (on_evict_wanted) */
+    LEAT_STORE_CLOSE,
     LEAT_STORE_PARK,   /* in: seg->extent; no pins. Flush everything, record extent and PARKED
                           durably, take the buffer (seg->buffer becomes NULL). LEAT_E_DAMAGED: the
                           bytes are not what extent says */
@@ -32,17 +31,17 @@ enum leat_store_req_kind {
                        answered) */
     LEAT_STORE_STAMP, /* in: version, writer, role, incomplete, tentative. Recorded: durably where the stream's
                         acks are durable, and for a parked segment, whose row is all it has */
-    LEAT_STORE_MOVE, /* take the bytes into a buffer of the node's own pool (contents as they are
-                        now): whoever writes into the old place is not trusted any more. The old
-                        buffer serves nobody again until its arena is retired */
-    LEAT_STORE_MEND, /* in: bytes. What the file has of a CLOSED segment, flushed or missing, is not what
-                        its extent says: written in place, and synced. The row stays as it is, but that
-                        the file has them now. Not to be dropped before the answer, with which its owner
-                        says that seg->integrity is OK again. LEAT_E_INVALID: in memory alone, or not
-                        these bytes. bytes NULL: those that this node's memory still has of it;
-                        LEAT_E_NOT_FOUND: it has not got them whole */
-    LEAT_STORE_GIVE_UP, /* in: given_up, front_given_up. Recorded durably, beside what is recorded of that, and
-                        with seg->passed_bytes as its owner has it by now */
+    /* take the bytes into a buffer of the node's own pool (contents as they are now): the writer of the old place is
+     * not trusted any more. The old buffer is not given out again until its arena is retired */
+    LEAT_STORE_MOVE,
+    /* in: bytes. What the file has of a CLOSED segment, flushed or missing, is not what its extent says: written in
+     * place, and synced. The row changes only where it did not say that the file has the bytes. Not to be dropped
+     * before the answer, with which its owner says that seg->integrity is OK again. LEAT_E_INVALID: in memory alone,
+     * or not these bytes. bytes NULL: from this node's memory; LEAT_E_NOT_FOUND: not all bytes are there */
+    LEAT_STORE_MEND,
+    /* in: given_up, front_given_up. Recorded durably, in addition to earlier marks, together with the owner's present
+     * seg->passed_bytes */
+    LEAT_STORE_GIVE_UP,
     LEAT_STORE_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
 };
@@ -58,9 +57,8 @@ struct leat_store_req {
     struct leat_epoch epoch;
     enum leat_durability durability;
     uint32_t capacity; /* RESERVE, RESUME */
-    /* RESERVE, RESUME: where the buffer comes from; NULL: the node's pool. An arena refuses with
-     * LEAT_E_NO_MEMORY as soon as it is full, it never makes anybody wait for other segments. Its
-     * buffers are zero. */
+    /* RESERVE, RESUME: where the buffer comes from; NULL: the node's pool. A full arena refuses at once with
+     * LEAT_E_NO_MEMORY: no request waits for other segments to go. Its buffers are zeroed. */
     struct leat_store_arena *arena;
     /* RESERVE, STAMP */
     uint32_t version; /* RESERVE: 0 is 1 */
@@ -68,13 +66,12 @@ struct leat_store_req {
     uint64_t writer;
     bool incomplete, tentative;
     bool given_up, front_given_up; /* GIVE_UP */
-    bool leave; /* DROP: somebody may still write into its buffer, which serves nobody again */
+    bool leave; /* DROP: its buffer may still be written, so is not given out again */
     /* COMMIT */
     uint32_t from_bytes, to_bytes;
-    /* MEND: as many as the extent says, 4 KiB aligned, zeros behind up to the next 4 KiB. Borrowed until
-     * the answer. */
+    /* MEND: the extent's length, 4 KiB aligned, then zeros up to the next 4 KiB. Borrowed until the answer. */
     uint8_t *bytes;
-    uint8_t *copy; /* the store's: MEND, of what memory has */
+    uint8_t *copy; /* the store's: MEND, of the bytes in memory */
     bool follow;   /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     leat_err rc;
     void (*on_done)(struct leat_store_req *req); /* on actor `from` */
@@ -85,8 +82,8 @@ struct leat_store_req {
 };
 
 /* ---- arenas for replicas ----
- * One per writer elsewhere, beside the node's pool. The store gives out and recycles buffers; who
- * may write into them, and until when, is the arena's maker's business. */
+ * One per writer on another node, beside the node's pool. The store gives out and recycles buffers; the maker of the
+ * arena controls the rights to write. */
 struct leat_store_arena; /* opaque */
 struct leat_store_arena_op {
     struct leat_mail mail;
@@ -107,7 +104,7 @@ void leat_store_arena_add(struct leat_store *store, const struct leat_post *post
 void leat_store_arena_retire(struct leat_store *store, const struct leat_post *post,
                              struct leat_store_arena_op *op);
 
-/* Whoever keeps a log's segments: the store, or replication in front of it. */
+/* Where a log's segments are kept: the store, or the primary as a layer before the store. */
 struct leat_store_port {
     void *ctx;
     /** Start a request. Thread: a core. Completion by req->on_done on the same actor, never
@@ -128,22 +125,22 @@ struct leat_store_port {
      */
     void (*ahead)(void *ctx, struct leat_segment *seg, uint32_t upto);
     /**
-     * Should this head be rolled though it has room, since its successor's copies would lie better?
-     * Asked now and then; a head that was said to is rolled. NULL: never.
+     * Should this head be rolled though it has room, since its successor's copies would be placed better? Asked now
+     * and then; true: the head is rolled. NULL: never.
      */
     bool (*roll_wanted)(void *ctx, const struct leat_segment *head);
     /**
-     * Should this head have a buffer, though nobody appends: does it lack a copy that can be made now? Asked
-     * now and then. A parked one that should is resumed, one that should is not parked. NULL: never.
+     * Should this head have a buffer, though nobody appends: does it lack a copy that can be made now? Asked now and
+     * then. True: a parked head is resumed, a head with a buffer is not parked. NULL: never.
      */
     bool (*copy_wanted)(void *ctx, const struct leat_segment *head);
     /**
-     * Does this head, which has a buffer, keep memory that is to be given back, while there is room for its
-     * successor elsewhere? Asked now and then. NULL: never.
+     * Does the buffer of this head block memory that must be given back, while there is room for its successor? Asked
+     * now and then. NULL: never.
      */
     bool (*in_the_way)(void *ctx, const struct leat_segment *head);
-    /** COMMITs of one segment that may be asked for at a time, answered in that order; the store goes on
-     * with the next while the log still learns of the last. 0: one, and none that follows. */
+    /** COMMITs of one segment that may be under way at a time, answered in order; the store goes on with the next
+     * while the answer of the last is on its way to the log. 0: one COMMIT, without `follow`. */
     unsigned commits;
 };
 
@@ -155,8 +152,8 @@ struct leat_store_events {
     void (*on_evict_wanted)(void *core, struct leat_segment *seg);
     /** A closed segment is now wholly in its file. The owner sets seg->flushed. */
     void (*on_flushed)(void *core, struct leat_segment *seg);
-    /** The scrub has found other bytes in a closed segment's file than its extent says; told with each
-     * pass that finds it so. NULL: not wanted. */
+    /** The scrub has found other bytes in a closed segment's file than its extent says; called in each pass with this
+     * result. NULL: not called. */
     void (*on_damaged)(void *core, struct leat_segment *seg);
 };
 
@@ -168,15 +165,15 @@ struct leat_store_options {
                                 in use and cannot be evicted, or half of an arena of replicas */
     uint64_t scrub_bytes_per_second; /* 0 = no scrub */
     struct leat_store_events events;
-    /* Arenas of replicas that an earlier process left, already revoked. Read only: what is not in
-     * files yet goes there during open or behind; borrowed until on_inherited_free. */
+    /* Arenas of replicas that an earlier process left, already revoked. Read only: bytes that are not in files yet
+     * are written during open or later; borrowed until on_inherited_free. */
     struct leat_arena *const *inherited;
     size_t inherited_count;
-    /** No segment has bytes in inherited[index] any more. Store's thread; may run inside
-     * leat_store_found_done(). NULL: nobody wants to know. */
+    /** No segment has bytes in inherited[index] any more. Store's thread; may run inside leat_store_found_done().
+     * NULL: not called. */
     void (*on_inherited_free)(void *owner, size_t index);
-    /** By how much the pool has to be smaller than memory_bytes now: what else takes memory that was
-     * not foreseen. In whole steps, and never below one. Asked every second, and before it grows. NULL: never.
+    /** By how much the pool must be smaller than memory_bytes now, because of unforeseen other use of memory. In
+     * whole steps, and the pool keeps at least one step. Asked every second, and before it grows. NULL: never.
      * Store's thread. */
     uint64_t (*less_bytes)(void *owner);
     void *owner;
@@ -201,7 +198,7 @@ struct leat_found {
     enum leat_found_kind kind;
     struct leat_scan scan; /* MARK and LOST */
     uint32_t
-        behind_bytes; /* MARK with a torn tail: at least so many behind it are no whole write */
+        behind_bytes; /* MARK with a torn tail: at least so many bytes after it are no complete write */
     char why[96];     /* LOST */
 };
 
@@ -217,8 +214,8 @@ leat_err leat_store_open(const struct leat_env *env, const struct leat_store_opt
 /** Everything found at open with role OWN, ordered by (stream, streamlet, log, segment). Valid until
  * leat_store_found_done(). */
 const struct leat_found *leat_store_found(const struct leat_store *store, size_t *out_count);
-/** The same with role REPLICA. Those that were open are parked now, or LOST: their memory may still
- * be written to by somebody who does not know better. Incomplete ones are gone. */
+/** The same with role REPLICA. Those that were open are parked now, or LOST: a writer that does not know of the start
+ * may still write into their memory. Incomplete replicas are dropped. */
 const struct leat_found *leat_store_found_replicas(const struct leat_store *store,
                                                    size_t *out_count);
 /** Another role, between found and found_done: durable with leat_store_cut_done(). */
@@ -228,9 +225,9 @@ void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
  * Flushes begin. */
 void leat_store_found_done(struct leat_store *store);
 /**
- * The log's end is decided and committed: cut this open or parked segment to `extent` and close it,
- * by its row alone: its bytes stay those of every other copy. Used between found and serving;
- * LEAT_E_AGAIN while a round is in flight, LEAT_E_DAMAGED when the bytes are not what extent says.
+ * The log's end is decided and committed: cut this open or parked segment to `extent` and close it, by its row alone:
+ * the bytes stay equal to those of all other copies. Used between found and serving; LEAT_E_AGAIN while a round is in
+ * flight, LEAT_E_DAMAGED when the bytes are not what extent says.
  * Thread: store. Blocks. Damaged or lost segments that an operator gave up are dropped with
  * leat_store_forget().
  */
@@ -238,11 +235,11 @@ leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
                         struct leat_extent extent, uint64_t next_offset,
                         int64_t max_timestamp_ms) LEAT_NODISCARD;
 leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg) LEAT_NODISCARD;
-/** A found mark that is kept for another node, which owns its log by now: open without a buffer is
- * no state for it, so what is valid in its file becomes parked. One with a buffer stays open.
- * Durable with leat_store_cut_done(). Thread: store. */
+/** A found mark that is kept for another node, which owns its log by now: a replica can't be open without a buffer,
+ * so the valid bytes in its file become a parked replica. A replica with a buffer stays open. Durable with
+ * leat_store_cut_done(). Thread: store. */
 void leat_store_found_park(struct leat_store *store, const struct leat_found *found);
-/** Make what leat_store_cut() and leat_store_forget() changed durable: one commit round. Blocks. */
+/** Make the changes of leat_store_cut() and leat_store_forget() durable: one commit round. Blocks. */
 leat_err leat_store_cut_done(struct leat_store *store) LEAT_NODISCARD;
 
 /** Random, made with the data directory: two directories never have the same. Thread: any. */
@@ -269,25 +266,24 @@ void leat_store_close(struct leat_store **store);
 void leat_store_complaints(const struct leat_store *store,
                            void (*each)(void *arg, const char *line), void *arg);
 enum { LEAT_STORE_COMPLAINTS_MAX = 64 };
-/** Rows of the catalogue were damaged, or missing, at the start: of which segments they told nobody knows. They stay
- * as they are, so the next start finds them, too. Thread: any. */
+/** Were rows of the catalogue damaged, or missing, at the start? Their segments are unknown. Such rows stay as they
+ * are, so the next start finds them, too. Thread: any. */
 bool leat_store_rows_damaged(const struct leat_store *store);
 
 struct leat_store_usage {
     uint64_t memory_limit, memory_used,     /* the limit as it is now */
         memory_grown, disk_bytes, segments; /* grown: with a step that comes or goes */
     bool memory_kept;                       /* no step of it is ever given back */
-    /* Of the heap: what further segments take before they take more of it, and what those take that are asked for
-     * and have not begun. */
+    /* Of the heap: allocated descriptors that are free for further segments, and the need of reservations that are
+     * asked for and have not begun. */
     uint64_t rows_free_bytes, rows_asked_bytes;
     /* replicas */
     uint64_t arenas_limit, arenas_used, arenas_grown; /* used: buffers given out */
     uint64_t arenas_dirty;                            /* of them: not yet in files */
     uint64_t flush_bytes_per_second;                  /* measured; 0: nothing flushed yet */
     uint64_t cpu_zeroing_ns, cpu_flush_ns;
-    uint64_t
-        disk_lacks_bytes; /* there is no place on the disk for a segment of so many; 0: there is, by the
-                                  last request */
+    /* Of a segment that the last request found no place for on the disk; 0: it found a place. */
+    uint64_t disk_lacks_bytes;
 };
 /** Thread: any (atomics). */
 void leat_store_usage(const struct leat_store *store, struct leat_store_usage *out_usage);
