@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One actor's thread: its loop, its mailbox, its clock, its turns. */
+/* The thread of an actor: loop, mailbox, clock, turns. */
 #include "os/internal.h"
 
 #include "base/assert.h"
@@ -11,8 +11,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* After so many rounds of callbacks and consequences, or so much time, the loop looks at its sockets and
- * timers again, so that actors which keep each other busy, or themselves, starve nobody. */
+/* After so many rounds of callbacks, or so much time, the loop looks at its sockets and timers again, so that busy
+ * actors do not starve connections and timers. */
 enum { TURN_ROUNDS_MAX = 16, TURN_NS_MAX = 1000 * 1000 };
 
 /* ---- mail ---- */
@@ -229,8 +229,8 @@ static void random_secret(void *ctx, void *out, size_t bytes)
     }
 }
 
-/* The kernel's, too, some at a time: ids are made of them (of clusters, voters, members of groups), clients are told
- * many of these, and a generator that can be run on from what it gave would tell all that come. */
+/* From the kernel too, several words at a time: ids of clusters, voters and group members are made of these words.
+ * Clients see many ids, and a generator whose state follows from its output would reveal all later ids. */
 static uint64_t random_next(void *ctx)
 {
     struct os_actor *actor = ctx;
@@ -344,14 +344,14 @@ void leat_os_actor_join(struct leat_os_world *world, unsigned number)
     struct os_actor *actor = world->actors[number];
     if (!actor || !actor->started || actor->joined) return;
     atomic_store(&actor->stop, true);
-    /* The loop's handles stay open until the world goes, so this is safe however late others
-     * send; whoever sends to an ended thread only fills its inbox. */
+    /* The loop's handles stay open until the world goes, so late messages of other threads are safe: a message to an
+     * ended thread only fills its inbox. */
     uv_async_send(&actor->async);
     (void)pthread_join(actor->thread, NULL);
     actor->joined = true;
 }
 
-/* Connections that were on their way here belong to nobody else. */
+/* Connections on their way here have no other owner. */
 static void mail_drop(struct os_actor *actor)
 {
     for (struct leat_mail *mail = mail_take(actor), *next; mail; mail = next) {

@@ -67,12 +67,12 @@ static leat_err step_grow(struct os_arena *arena)
     return LEAT_OK;
 }
 
-/* SUBTLE: the header goes first. Killed between any two of these, the next start finds no step in the header
- * whose bytes are gone, and cuts off what lies behind the last one. */
+/* SUBTLE: the header goes first. After a kill between any two of these calls, the next start finds the bytes of each
+ * step in the header, and cuts off the bytes after the last step. */
 static leat_err step_shrink(struct os_arena *arena)
 {
     uint64_t step = arena->port.grown_bytes / LEAT_ARENA_STEP_BYTES - 1;
-    /* A device that writes from here has it pinned, whatever becomes of the file. */
+    /* An RDMA device keeps the memory pinned, whatever happens to the file. */
     struct leat_os_world *world = arena->actor->world;
     if (world->rmem != NULL && leat_os_rmem_no_verbs(world) == NULL) return LEAT_E_DISK;
     __atomic_store_n(&arena->header->steps, step, __ATOMIC_RELEASE);
@@ -151,7 +151,7 @@ static void arena_shrink(void *ctx, struct leat_arena_grow *grow)
 
 /* ---- the pool file ---- */
 
-/* Where the pool lies. A pool that exists goes before room: it may hold what must not be lost. */
+/* The folder of the pool. An existing pool wins over free space: it may hold acked bytes. */
 static leat_err pool_place(struct os_arena *arena, uint64_t limit_bytes, struct leat_error *error)
 {
     char real[LEAT_OS_PATH_BYTES], local[LEAT_OS_PATH_BYTES + 8];
@@ -181,8 +181,8 @@ static leat_err pool_place(struct os_arena *arena, uint64_t limit_bytes, struct 
     return LEAT_OK;
 }
 
-/* SUBTLE: the lock on the data directory is ours, so whoever has the pool is on its way out: killed a moment
- * ago, or this process before it began anew. Its mapping keeps the lock until the last reader of its memory
+/* SUBTLE: this process has the lock on the data directory, so any other holder of the pool is about to end: killed a
+ * moment ago, or this process before it started anew. Its mapping keeps the lock until the last reader of its memory
  * has let go (a ps is enough), which on a busy machine is after the next start. */
 static bool pool_lock(int fd)
 {
@@ -200,7 +200,7 @@ static leat_err pool_open(struct os_arena *arena, struct leat_error *error)
         return leat_error_set(error, leat_os_errno(errno), "can't open the pool %.120s: %s",
                               arena->path, strerror(errno));
     struct stat st;
-    /* /dev/shm is everyone's: never take what somebody else put there. */
+    /* All accounts may write to /dev/shm: never use a file of another account. */
     if (fstat(arena->fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
         return leat_error_set(error, LEAT_E_CONFIG, "the pool %.120s belongs to another account",
                               arena->path);
@@ -259,7 +259,7 @@ static leat_err pool_map(struct os_arena *arena, uint64_t limit_bytes, struct le
     leat_err rc = pool_inherit(arena, &steps, error);
     if (rc) return rc;
     uint64_t inherited = steps * LEAT_ARENA_STEP_BYTES;
-    /* A smaller limit than before must not cost what lies past it. */
+    /* A smaller limit than before must not lose the bytes past it. */
     uint64_t limit = inherited > limit_bytes ? inherited : limit_bytes;
     arena->reserved_bytes = limit + HUGE_PAGE_BYTES;
     arena->reserved = mmap(NULL, arena->reserved_bytes, PROT_NONE,

@@ -10,7 +10,7 @@ enum {
     BUFFER_BYTES_MIN = 1024,
 };
 
-/* Lies at the start of a buffer that nobody uses. */
+/* At the start of an unused buffer. */
 struct os_buffer {
     struct os_buffer *next;
 };

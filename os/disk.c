@@ -23,16 +23,16 @@ struct leat_file {
     /* A flush failed. The kernel may have dropped the dirty pages and report success the next time,
      * so nothing about this file can be believed any more. Relaxed: readers need no order. */
     _Atomic bool failed;
-    /* SUBTLE: without O_DIRECT the kernel tells of a page that it could not write once, to the first
-     * sync of this descriptor that ends; another that runs beside it would be told that all is well.
-     * So these go one after the other, and the second looks at what became of the first. */
+    /* SUBTLE: without O_DIRECT the kernel reports a failed page write only once, to the first sync of this descriptor
+     * that ends; a concurrent sync would report success. So syncs of a file run in turn, and each checks the result
+     * of the sync before. */
     pthread_mutex_t sync_lock;
 };
 
 enum { ZERO_BYTES = 1024 * 1024 };
-/* Never written: all of it is the kernel's one page of zeros, and costs no memory. */
+/* Never written: all pages are the kernel's page of zeros, and cost no memory. */
 static uint8_t zeros[ZERO_BYTES] __attribute__((aligned(4096)));
-/* The same in one huge page, from the first use on, where the system gives one: the disk gets one piece of
+/* The same in a huge page, from the first use on, if the system gives a huge page: the disk gets a single piece of
  * memory in place of 256, which takes a third of the CPU and two thirds of the time. */
 static uint8_t *zeros_huge = zeros;
 static pthread_once_t zeros_once = PTHREAD_ONCE_INIT;
@@ -42,7 +42,7 @@ static void zeros_make(void)
     uint8_t *at = leat_os_addresses_reserve(HUGE_PAGE_BYTES);
     if (!at) return;
     if (mprotect(at, HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE)) return;
-    memset(at, 0, 4096); /* it collapses only what has a page already */
+    memset(at, 0, 4096); /* only existing pages are collapsed */
     if (madvise(at, HUGE_PAGE_BYTES, MADV_COLLAPSE) == 0)
         zeros_huge = at;
     else
@@ -180,8 +180,8 @@ static bool is_file(int fd)
 static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct leat_file **out_file,
                           struct leat_error *error)
 {
-    /* A file that is a link to one elsewhere would be written there, or cut, or be two files that are one. Directories
-     * may be links: an operator has put one on another disk. */
+    /* A write or truncation through a link would change a file elsewhere, and two names could mean the same file.
+     * Directories may be links: an operator may have put a directory on another disk. */
     int how = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | ((flags & LEAT_OPEN_READ) ? O_RDONLY : O_RDWR);
     if (flags & LEAT_OPEN_CREATE) how |= O_CREAT;
     if (flags & LEAT_OPEN_EXCLUSIVE) how |= O_CREAT | O_EXCL;

@@ -48,7 +48,7 @@ void leat_os_disk_submit(void *ctx, struct leat_disk_io *io)
     io->next = NULL;
     io->done_bytes = 0;
     io->rc = LEAT_OK;
-    /* Nobody who writes waits for these: a read of 8 MiB takes as long as 30 commits. */
+    /* Writes do not wait for these: a read of 8 MiB takes as long as 30 commits. */
     if (io->kind == LEAT_DISK_READ || io->kind == LEAT_DISK_ZERO) {
         beside_submit(actor, OS_READERS, io);
         return;
@@ -63,7 +63,8 @@ void leat_os_disk_submit(void *ctx, struct leat_disk_io *io)
     actor->disk.last = &io->next;
 }
 
-/* The first of the queue, and with it those that may be under way at the same time. Returns how many. */
+/* Runs the first operation of the queue, and the operations that may be under way at the same time. Returns how
+ * many. */
 static unsigned run_some(struct os_disk_queue *queue)
 {
     struct leat_disk_io *ios[OS_TOGETHER_MAX], *io = queue->first;
@@ -95,8 +96,8 @@ void leat_os_disk_run(struct os_actor *actor)
             *queue->done_last = io;
             queue->done_last = &io->next;
         }
-        /* What a sync makes durable is waited for: it is told at once, not after what was submitted
-         * behind it. */
+        /* Requests wait for a sync: its end is reported at once, not after operations that were submitted after the
+         * sync. */
         if (kind == LEAT_DISK_SYNC) break;
     }
 }
@@ -129,7 +130,8 @@ static void chain_run(struct os_actor *actor, struct leat_disk_io *io)
     for (struct leat_disk_io *it = io; it; it = it->then)
         leat_os_disk_io_run(it);
     while (io) {
-        struct leat_disk_io *then = io->then; /* told of, it belongs to the actor again */
+        /* after leat_os_beside_done() `io` belongs to the actor again */
+        struct leat_disk_io *then = io->then;
         leat_os_beside_done(actor, io);
         io = then;
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes that are under way at the same time, from one thread: the kernel's own asynchronous I/O (io_submit(2)).
  *
- * A round of commits writes one piece for each log, 112 KiB each, and waits for all of them. One after the
- * other each begins only when this thread has been woken for the one before; together the disk has the next
- * when it is done with one, and this thread is woken once. A thread more per write costs more wake-ups than
- * it saves. */
+ * A round of commits writes one piece for each log, 112 KiB each, and waits for all pieces. In turn, each write
+ * begins only when this thread has been woken for the write before; together, the disk has the next write when a
+ * write is done, and this thread is woken once. An additional thread per write costs more wake-ups than it saves. */
 #include "os/internal.h"
 
 #include "base/assert.h"

@@ -23,7 +23,7 @@ leat_err leat_os_errno(int error)
     case EEXIST:
         return LEAT_E_EXISTS;
     case ENOMEM:
-    case EMFILE: /* as many files are open as may be: others are closed, and then it goes on */
+    case EMFILE: /* the limit of open files: retry after other files are closed */
     case ENFILE:
         return LEAT_E_NO_MEMORY;
     default:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program asks of the machine it runs on. */
+/* Services of the operating system for a program. */
 #include "os/net.h"
 
 #include "base/assert.h"
@@ -24,7 +24,7 @@
 
 enum { LOCK_WAIT_MS_MAX = 30 * 1000, LOCK_LOOK_EVERY_MS = 10 };
 
-/* Why not, and what whoever started the server can do about it. */
+/* The reason, and what the operator can do. */
 static leat_err refused(struct leat_error *error, leat_err rc, const char *what, const char *path,
                         int code, const char *option)
 {
@@ -66,14 +66,14 @@ static void lock_holder(int fd, char out[24])
     if (!out[0]) memcpy(out, "unknown", sizeof "unknown");
 }
 
-/* A process that ends gives its locks back only after its memory, and 8 GiB of it take a second: a
- * supervisor that starts the next server at once must not be refused by the dead one. From the
- * moment that its memory is being torn down its /proc/PID/exe leads nowhere. */
+/* A process that ends gives its locks back only after its memory, and 8 GiB of memory take a second: a supervisor
+ * starts the next server at once, and the dead process must not make this start fail. As soon as the kernel frees the
+ * memory of a process, its /proc/PID/exe leads nowhere. */
 static bool holder_is_ending(const char *pid_text)
 {
     char path[64], text[4096];
     long pid = strtol(pid_text, NULL, 10);
-    if (pid <= 0) return false; /* unknown: it may be anybody */
+    if (pid <= 0) return false; /* unknown holder */
     if (kill((pid_t)pid, 0) && errno == ESRCH) return true;
     snprintf(path, sizeof path, "/proc/%ld/exe", pid);
     if (readlink(path, text, sizeof text) < 0 && errno == ENOENT) return true;
@@ -98,9 +98,9 @@ static void holder_wait(const char *holder)
     if (end >= 0) (void)close(end);
 }
 
-/* Waits only for processes that are ending; false: out_holder has the lock and keeps it. A holder is
- * believed to live only when it looks so twice in a row: between taking up its SIGKILL and giving up
- * its memory nothing tells that it is ending. */
+/* Waits only for processes that are ending; false: out_holder has the lock and keeps it. A holder counts as alive
+ * only after two checks in a row: between the SIGKILL and the release of its memory nothing shows that a process is
+ * ending. */
 static bool lock_take(int fd, char out_holder[24])
 {
     int lives = 0;
@@ -113,7 +113,7 @@ static bool lock_take(int fd, char out_holder[24])
     }
 }
 
-/* Is it one of these files, whatever the paths are? */
+/* Is the file among these files, by device and inode? */
 static bool is_named(const struct stat *st, const char *const *paths)
 {
     struct stat other;
@@ -123,8 +123,8 @@ static bool is_named(const struct stat *st, const char *const *paths)
     return false;
 }
 
-/* What a start that ended before it had made the identity leaves behind; what a file system has by itself; what is
- * hidden; and files that this process was told to read. */
+/* Files of a start that ended before it had made the identity; files of the file system itself; hidden files; and
+ * files that this process was told to read. */
 static bool is_harmless(DIR *listing, const char *name, const char *const *own_files)
 {
     static const char *const names[] = {"lock", "pool", "leatd.sock", "lost+found"};
@@ -226,7 +226,7 @@ static uint64_t limit_read(const char *path)
     return strtoull(text, NULL, 10);
 }
 
-/* The least limit of a control group and those around it. */
+/* The least limit of a control group and its parents. */
 static uint64_t group_limit(const char *root, char *group, const char *file)
 {
     uint64_t least = UINT64_MAX;

@@ -46,8 +46,8 @@ struct os_net {
     uv_timer_t end_timer;                /* runs only while some have ended */
 };
 
-/* Threads that run disk operations beside the actors': reads and zeros are many and long, and commits
- * must not stand in line behind them. */
+/* Threads that run disk operations beside the actors': reads and zeros are many and long, and commits must not wait
+ * for these. */
 enum os_crew_kind { OS_READERS, OS_WRITERS, OS_CREWS };
 struct os_crew {
     struct leat_os_world *world;
@@ -144,7 +144,7 @@ struct os_buffer; /* header of a ready buffer */
 /** How large a buffer for so many bytes is. */
 size_t leat_os_buffer_capacity(size_t bytes);
 uint8_t *leat_os_buffer_get(struct os_buffers *buffers, size_t bytes, size_t *out_capacity);
-/** used: what others of them hold, which is less than ready_bytes_max where it is kept ready. */
+/** used: bytes in use by other connections; the buffer is kept ready only while this is below ready_bytes_max. */
 void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *buffer, size_t capacity,
                         uint64_t used);
 void leat_os_buffers_fini(struct os_buffers *buffers);
@@ -169,8 +169,8 @@ struct leat_disk leat_os_disk_calls(struct os_actor *actor);
 void leat_os_disk_queue_init(struct os_actor *actor);
 void leat_os_disk_submit(void *ctx, struct leat_disk_io *io);
 void leat_os_disk_io_run(struct leat_disk_io *io);
-/** A write of which the kernel took `result` bytes, or, below zero, that failed with that errno. What is
- * left of it is written now. */
+/** A write of which the kernel took `result` bytes, or, below zero, that failed with that errno. The rest is written
+ * now. */
 void leat_os_disk_write_ended(struct leat_disk_io *io, int64_t result);
 /** Of a file that is written directly; else -1. */
 int leat_os_file_direct_fd(const struct leat_file *file);
@@ -198,7 +198,7 @@ void leat_os_rmem_close(struct os_rmem *rmem);
 void leat_os_arena_stop(struct os_arena *arena);
 void leat_os_arena_close(struct os_arena *arena);
 
-/* Every missing part of a path; option: what names it. */
+/* Make every missing part of a path; option: the option that names the path. */
 leat_err leat_os_directories_make(const char *path, const char *option,
                                   struct leat_error *error) LEAT_NODISCARD;
 

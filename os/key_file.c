@@ -36,7 +36,7 @@ static bool text_parse(char *text, size_t bytes, uint8_t out_key[LEAT_OS_KEY_BYT
     return true;
 }
 
-/* Who else could read or change it? */
+/* Could another account read or change the file? */
 static leat_err access_check(const char *path, const struct stat *info, struct leat_error *error)
 {
     if (!S_ISREG(info->st_mode))
@@ -57,8 +57,8 @@ static leat_err access_check(const char *path, const struct stat *info, struct l
 static leat_err key_read(const char *path, uint8_t out_key[LEAT_OS_KEY_BYTES],
                          struct leat_error *error)
 {
-    /* O_NONBLOCK: not for ever, should it be a pipe. A link is followed: secrets are often mounted as links. Whose the
-     * file is and who may read it is looked at behind it. */
+    /* O_NONBLOCK: opening a pipe must not block for ever. A link is followed: secrets are often mounted as links. The
+     * owner and the permissions of the file itself are checked. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) return LEAT_E_NOT_FOUND;
     if (fd < 0)
@@ -98,8 +98,8 @@ static bool directory_sync(const char *path)
     return synced;
 }
 
-/* Whole under another name first, then linked: of two that do so at once the first one's is there, and
- * nobody ever sees half a key. LEAT_E_EXISTS: it is there by now. */
+/* Written whole under a temporary name, then linked: of two concurrent processes the first wins, and no process ever
+ * sees half a key. LEAT_E_EXISTS: the file is there by now. */
 static leat_err key_make(const char *path, struct leat_error *error)
 {
     char other[LEAT_OS_PATH_BYTES + 8], text[TEXT_BYTES + 2];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of connections: events, closing, moving, and what waits for a later callback.
  *
- * Sockets are watched with uv_poll and read and written directly: that gives one read buffer per
- * actor, reads straight behind kept bytes, and gathered writes of 1024 pieces without allocation.
+ * Sockets are watched with uv_poll and read and written directly: so an actor has one read buffer, bytes are read
+ * directly after kept bytes, and 1024 pieces are written at once without allocation.
  */
 #include "os/net.h"
 
@@ -27,10 +27,11 @@ static bool reading_wanted(const struct leat_conn *conn)
     return !leat_intake_waits(&conn->intake);
 }
 
-/* SUBTLE: bytes before an end are taken, but not waited for. (1) A client asks for more than it may have under way, of
- * what waits for a minute, and closes. (2) Its connection is not read from before half of that is answered. (3) So long
- * it would keep what requests hold, and nobody is there to be answered. Who sends appends without waiting for acks and
- * closes is read from within that second, unless a disk or a backup stands still: what was never acked may go then. */
+/* SUBTLE: bytes before an end are read, but not for ever. (1) A client sends more requests than may be under way,
+ * which wait for up to a minute, and closes. (2) Its connection is not read before half of these are answered. (3)
+ * Until then the connection would keep the memory of requests, without a client for the answers. A client that sends
+ * appends without waiting for acks and closes is read within that second, unless a disk or a backup stands still:
+ * then its unacked appends may be lost. */
 static void on_end_look(uv_timer_t *timer)
 {
     struct os_actor *actor = timer->data;
@@ -46,7 +47,7 @@ static void on_end_look(uv_timer_t *timer)
         (void)uv_timer_start(&net->end_timer, on_end_look, LEAT_NET_END_LOOK_MS, 0);
 }
 
-/* Nobody reads from it, and the other side has closed. What came before that is still to be taken. */
+/* The connection is paused, and its peer has closed. Unread bytes may still be read. */
 static void end_look(struct leat_conn *conn)
 {
     struct os_net *net = &conn->actor->net;
@@ -120,7 +121,7 @@ void leat_os_conn_unwatch(struct leat_conn *conn)
     uv_close((uv_handle_t *)&poll->uv, poll_freed);
 }
 
-/* What a paused connection holds is its handler's doing, and bytes that lie unread it has brought. */
+/* A paused connection keeps bytes because of its handler, and a connection with unread bytes has sent something. */
 static bool is_idle(const struct leat_intake_member *member)
 {
     const struct leat_conn *conn = LEAT_CONTAINER(member, struct leat_conn, intake);
@@ -241,8 +242,8 @@ void leat_os_conn_fail(struct leat_conn *conn, leat_err why)
 {
     if (conn->state == OS_CONN_CLOSING) return;
     /* SUBTLE: (1) A handler moves its connection to another core, and forgets it here. (2) There is no room for the
-     * bytes that it did not consume. (3) Told of the end here, the handler would end a second time what it has
-     * ended, for a core that is not its own. So the connection goes, and ends where it arrives. */
+     * bytes that it did not consume. (3) If the end were reported here, the handler would end the connection a second
+     * time, on a core that does not own it. So the connection moves, and ends on the other core. */
     if (conn->moving) {
         conn->move_failed = why;
         return;
@@ -380,7 +381,7 @@ void leat_os_conn_hand_over(struct leat_conn *conn)
     conn->actor = from->world->actors[conn->move_to];
     LEAT_ASSERT(conn->actor != NULL);
     conn->moving = conn->present = conn->paused = conn->blocked = false;
-    conn->want_bytes = 0; /* the new handler has not said what it wants */
+    conn->want_bytes = 0; /* the new handler has not set its want */
     conn->handler = NULL;
     conn->move_mail.deliver = conn_arrive;
     from->post.send(from->post.ctx, conn->move_to, &conn->move_mail);

@@ -12,31 +12,30 @@ enum {
      * second-level cache, smaller leaves more cut frames to keep. The kernel's own receive queue stays: one capped at
      * 256 KiB (SO_RCVBUF) took a plain receiver from 0.14 to 0.33 s of CPU per GB. */
     LEAT_NET_READ_BYTES = 256 * 1024,
-    /* Room before the read buffer: so much kept is put in front of new bytes instead of new bytes
-     * behind it. */
+    /* Room before the read buffer: up to so many kept bytes are copied before new bytes, instead of new bytes after
+     * kept bytes. */
     LEAT_NET_FRONT_BYTES = 16 * 1024,
     LEAT_NET_READS_PER_EVENT = 4, /* then others get their turn */
     LEAT_NET_WRITES_PER_TURN = 4,
     LEAT_NET_IOVS = 1024, /* the kernel's limit for one call */
     LEAT_NET_ACCEPTS_PER_EVENT = 64,
-    /* Of the node port: strangers who make room for the next are closed at the end of the turn, and have their files
-     * until then; and links that are up have their turn between so many handshakes. */
+    /* Of the node port: strangers that are closed to make room keep their descriptors until the end of the turn; and
+     * links that are up get their turn after so many handshakes. */
     LEAT_NET_NODE_ACCEPTS_PER_EVENT = 8,
     LEAT_NET_ACCEPT_PAUSE_MS = 100,
-    /* Of the files that the process may have open an eighth, and this at most, is for its own: those of 4 TiB of
-     * segments, of the coordinator, and connections that it opens itself. */
+    /* An eighth of the descriptors of the process, and this at most, is for its own use: files of 4 TiB of segments,
+     * files of the coordinator, and connections that the process opens itself. */
     LEAT_NET_FILES_KEPT_MAX = 4096 + 512,
-    LEAT_NET_TELL_MS =
-        60 * 1000, /* that nobody is accepted goes to the node log so often at most */
+    LEAT_NET_TELL_MS = 60 * 1000, /* refused connections go to the node log at most so often */
     LEAT_NET_BACKLOG = 1024,
-    /* A machine that went without a word (power, cable) is noticed after 60 s + 6 * 10 s of silence. */
+    /* A machine that vanished (power, cable) is noticed after 60 s + 6 * 10 s of silence. */
     LEAT_NET_ALIVE_IDLE_S = 60,
     LEAT_NET_ALIVE_PAUSE_S = 10,
     LEAT_NET_ALIVE_PROBES = 6,
     /* Room for a cut frame is so many times what has come of it, at most, before it is rounded up to a power of two.
      * Fewer would be copied more often: a frame of 1 MiB whose first read brings an eighth of it is not copied. */
     LEAT_NET_KEPT_GROWTH = 8,
-    /* A connection that is not read from, and whose other side has closed, has so long for the bytes before that. */
+    /* A paused connection whose peer has closed has so long until its unread bytes are dropped. */
     LEAT_NET_END_MS = 1000,
     LEAT_NET_END_LOOK_MS = 250,
     LEAT_NET_COPY_CHUNK_BYTES = 16 * 1024,
@@ -44,7 +43,7 @@ enum {
     LEAT_NET_PEER_BYTES = 64,
 };
 
-/* libuv's handle dies later than the connection, or lives on another loop than it by then. */
+/* libuv's handle dies later than the connection, or the connection is on another loop by then. */
 struct os_poll {
     uv_poll_t uv;
     struct leat_conn *conn; /* NULL: abandoned */
@@ -87,14 +86,14 @@ struct leat_conn {
 
     struct os_lookup *lookup;
     struct addrinfo *addresses, *address; /* all; the next to try */
-    leat_err refusal; /* CLOSED once one of them has refused; else what the last lacked */
+    leat_err refusal; /* CLOSED once an address has refused; else the error of the last address */
     bool addresses_by_uv;
 
     struct leat_mail move_mail;
     void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
     void *baggage;
     bool moving;
-    leat_err move_failed; /* it ends for that where it arrives */
+    leat_err move_failed; /* the reason for the end, on the core where it arrives */
     unsigned move_to;
     char peer[LEAT_NET_PEER_BYTES];
     enum leat_origin origin;
@@ -109,7 +108,7 @@ struct os_listener {
     void *acceptor;
     struct os_actor *actor;
     uint64_t told_ms; /* 0: never */
-    bool loopback;    /* tuned for that, as are the sockets that it accepts */
+    bool loopback;    /* tuned for loopback, as are accepted sockets */
     char unix_address
         [LEAT_NET_PEER_BYTES]; /* of a Unix socket, which is removed with it; "": none */
 };
@@ -122,7 +121,7 @@ void leat_os_conn_free(struct leat_conn *conn); /* never delivered anything */
 leat_err leat_os_conn_watch(struct leat_conn *conn);
 void leat_os_conn_unwatch(struct leat_conn *conn);
 void leat_os_conn_events(struct leat_conn *conn); /* make epoll want what the state wants */
-/** May it, which keeps a buffer, keep one of that capacity? false: it waits. */
+/** May the connection replace its kept buffer by a buffer of this capacity? false: the connection waits. */
 bool leat_os_conn_has_room(struct leat_conn *conn, size_t capacity);
 void leat_os_conn_fail(struct leat_conn *conn, leat_err why);
 void leat_os_conn_ready(struct leat_conn *conn);
@@ -140,7 +139,7 @@ void leat_os_listener_close(struct os_listener *listener);
 void leat_os_accept_again(uv_timer_t *timer);
 
 /* net_unix.c */
-const char *leat_os_unix_path(const char *address); /* behind "unix:"; NULL: it is none */
+const char *leat_os_unix_path(const char *address); /* after "unix:"; NULL: not a Unix address */
 leat_err leat_os_unix_listen(struct os_actor *actor, const char *address, int *out_fd,
                              struct leat_error *error);
 void leat_os_unix_forget(struct os_actor *actor, const char *address);

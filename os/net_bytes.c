@@ -78,10 +78,10 @@ static void kept_append(struct leat_conn *conn, const uint8_t *data, size_t byte
     if (bytes == 0 || conn->state == OS_CONN_CLOSING) return;
     size_t total = conn->kept_bytes + bytes;
     if (total > 2u * LEAT_WANT_BYTES_MAX) {
-        leat_os_conn_fail(conn, LEAT_E_TOO_LARGE); /* nobody may ask to see so much */
+        leat_os_conn_fail(conn, LEAT_E_TOO_LARGE); /* more than any handler may want */
         return;
     }
-    /* Room for more than has come: then some of the rest is read straight behind. */
+    /* Room for more than the bytes so far: then some of the rest is read directly after these. */
     size_t room = room_of(conn, total);
     if (!leat_intake_fits(&conn->actor->net.intake, &conn->intake, leat_os_buffer_capacity(room)))
         room = total;
@@ -139,7 +139,7 @@ bool leat_os_conn_present_kept(struct leat_conn *conn)
     return true;
 }
 
-/* Little or nothing is kept: it is put in front of the new bytes. */
+/* Little or nothing is kept: the kept bytes are copied before the new bytes. */
 static ssize_t read_fresh(struct leat_conn *conn, uint8_t *fresh, size_t most)
 {
     ssize_t n = recv(conn->fd, fresh, most, 0);
@@ -177,8 +177,8 @@ static bool behind_reserve(struct leat_conn *conn, size_t *out_target)
     return rc == LEAT_OK;
 }
 
-/* A large frame is cut: its rest goes straight behind what is kept, and what follows it in the same
- * call into the shared buffer. */
+/* A large frame is cut: its rest is read directly after the kept bytes, and by the same call the bytes after the
+ * frame into the shared buffer. */
 static ssize_t read_behind(struct leat_conn *conn, uint8_t *fresh, size_t most)
 {
     size_t kept = conn->kept_bytes, target;
@@ -224,16 +224,17 @@ static bool read_room(struct leat_conn *conn)
     return false;
 }
 
-/* SUBTLE: what a stranger brings behind its first request is not read with it. (1) A thousand connections send hello
- * and the beginning of a large frame at once. (2) No account is full when they are read. (3) They are known by their
- * hellos, and what is left of each read, 256 KiB, is held as clients' bytes, whether there is room or not. */
+/* SUBTLE: bytes of a stranger after its first request are not read together with the request. (1) A thousand
+ * connections send hello and the beginning of a large frame at once. (2) No account is full when they are read. (3)
+ * The hellos make these connections clients, and the rest of each read, 256 KiB, is kept as clients' bytes, whether
+ * there is room or not. */
 static size_t read_bytes(const struct leat_conn *conn)
 {
     return conn->intake.account == LEAT_NET_STRANGERS ? LEAT_INTAKE_SMALL_BYTES
                                                       : LEAT_NET_READ_BYTES;
 }
 
-/* How much the next read may bring: where there is no room a whole request, mostly, but not the most of a large one. */
+/* The limit of the next read: without room, enough for most requests, but not for the most of a large request. */
 static size_t read_most(struct leat_conn *conn)
 {
     bool full = leat_intake_full(&conn->actor->net.intake, &conn->intake);
@@ -250,7 +251,7 @@ void leat_os_conn_read(struct leat_conn *conn)
         if (!behind && kept < LEAT_INTAKE_SMALL_BYTES) most = read_most(conn);
         if (!behind && kept >= LEAT_INTAKE_SMALL_BYTES &&
             leat_intake_full(&conn->actor->net.intake, &conn->intake))
-            behind = true; /* it has to wait for room like all others */
+            behind = true; /* must wait for room like all others */
         ssize_t n = behind ? read_behind(conn, fresh, most) : read_fresh(conn, fresh, most);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
@@ -267,7 +268,7 @@ void leat_os_conn_read(struct leat_conn *conn)
 
 /* ---- sending ---- */
 
-/* Small messages copied one behind the other; a send like any other for the queue. */
+/* Consecutive copies of small messages; for the queue a send like any other. */
 struct os_copy {
     struct leat_send send;
     struct leat_iov iov;

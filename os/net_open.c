@@ -46,7 +46,7 @@ static void peer_set(struct leat_conn *conn, const struct sockaddr *address, soc
     address_text(address, bytes, conn->peer, sizeof conn->peer);
 }
 
-/* What is one address to limits: of version 6 a /56, which one subscriber has, and so all addresses of it. */
+/* The address for limits: for IPv6 a /56, since one subscriber has all addresses of such a network. */
 static void address_key(const struct sockaddr *address, uint8_t out_key[LEAT_NET_KEY_BYTES])
 {
     enum { NETWORK_BYTES = 7, IPV4_AT = 8 };
@@ -101,10 +101,9 @@ static bool is_own(int fd, const struct sockaddr *peer)
     return memcmp(&from.sin6_addr, &to.sin6_addr, sizeof from.sin6_addr) == 0;
 }
 
-/* Within a machine there is no network to be fair to. A congestion control that paces (BBR, the
- * default of many systems) sends by timers there: measured, 1.6 GB/s with idle CPUs where Reno
- * moved 2.3 to 6.2. Only a socket that has not met BBR yet is rid of its pacing, so a listener's
- * own setting, which its connections inherit, counts for more than theirs. */
+/* Within a machine there is no network to be fair to. A congestion control that paces (BBR, the default of many
+ * systems) sends by timers there: measured, 1.6 GB/s with idle CPUs where Reno moved 2.3 to 6.2. Only a socket that
+ * was never on BBR is free of pacing, so the setting must be made on the listener, and its connections inherit it. */
 static void loopback_tune(int fd, const struct sockaddr *peer)
 {
     static const char reno[] = "reno"; /* in every kernel, and allowed to everyone */
@@ -112,9 +111,10 @@ static void loopback_tune(int fd, const struct sockaddr *peer)
 }
 
 /* A machine that lost its power closes nothing. Its idle connections would keep their places until this process ends:
- * nobody writes to them, so no write fails. The kernel asks instead, and only those that are silent.
- * SUBTLE: not TCP_USER_TIMEOUT. It bounds a closed window, too: a reader that takes its time would be cut off though
- * its machine answers each probe of the window. Bytes that nobody acknowledges end by the kernel's retransmissions. */
+ * nobody writes to them, so no write fails. So the kernel probes silent connections (keepalive).
+ * SUBTLE: not TCP_USER_TIMEOUT. This option limits a closed window, too: a slow reader would be cut off though its
+ * machine answers each probe of the window. For unacknowledged bytes the limit on retransmissions ends the
+ * connection. */
 static void silence_tune(int fd)
 {
     static const int on = 1, idle_s = LEAT_NET_ALIVE_IDLE_S, pause_s = LEAT_NET_ALIVE_PAUSE_S,
@@ -125,7 +125,7 @@ static void silence_tune(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-/* Of a socket that listens: the connections that it accepts have all of it, too, so that one more costs few calls. */
+/* For a listening socket: accepted connections inherit all options, so that a connection costs few calls. */
 static void socket_tune(int fd, const struct sockaddr *peer)
 {
     /* A turn's writes go out together already; Nagle would only hold back their last packet. */
@@ -143,12 +143,13 @@ static bool is_of_nodes(const struct os_listener *listener)
     return listener->actor->kind == LEAT_OS_ACTOR_DISK;
 }
 
-/* SUBTLE: clients have none of the last descriptors. Else (1) idle clients take them all; (2) a log rolls, and the
- * store can't open the file for its next segment; (3) those who were there before are served no more either. A new
- * descriptor is the lowest that is free, so its number tells how many are taken.
- * Of these last ones other nodes may come to have half, and whoever comes by the Unix socket three quarters: else who
- * fills the ports for clients keeps the operator out, and the nodes, which are declared crashed for it. Strangers on
- * the node port are few (link/strangers.c), and who may use the socket is the account of this process and root. */
+/* SUBTLE: the last descriptors are not for clients. Otherwise (1) idle clients take all descriptors; (2) a log rolls,
+ * and the store can't open the file for the next segment; (3) the earlier clients are not served any more either. A
+ * new descriptor is the lowest free number, so this number shows how many are taken.
+ * Other nodes may take half of the last descriptors, and connections to the Unix socket three quarters: otherwise
+ * clients that fill their ports would keep out the operator, and the nodes, which would be declared crashed.
+ * Strangers on the node port are few (link/strangers.c), and only the account of this process and root may use the
+ * socket. */
 static bool is_of_the_last(const struct os_listener *listener, int fd, uint64_t *out_most)
 {
     struct leat_os_files files;
@@ -170,7 +171,7 @@ static bool may_tell(struct os_listener *listener)
     return true;
 }
 
-/* Whose it is, and what its socket needs. False: it is refused. */
+/* Sets the peer's address and origin, and the options of the socket. False: the connection is refused. */
 static bool conn_admit(struct os_listener *listener, struct leat_conn *conn, int fd,
                        const struct sockaddr *from, socklen_t from_bytes)
 {
@@ -200,7 +201,7 @@ static bool accept_one(struct os_listener *listener, bool *out_again)
     if (fd < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) return true;
         *out_again = errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
-        return *out_again; /* the others concern one connection that is gone already */
+        return *out_again; /* other errors concern a single connection that is gone already */
     }
     *out_again = true;
     uint64_t most;
@@ -383,9 +384,9 @@ void leat_os_conn_lookup_drop(struct leat_conn *conn)
     conn->addresses = conn->address = NULL;
 }
 
-/* SUBTLE: whoever was refused may conclude that no process listens there, and that a node is dead
- * (coordinator/membership/detect.c). So LEAT_E_CLOSED is for a refusal alone: what this machine lacks
- * (descriptors, memory), a name that nobody can tell and a host that can't be reached are not. */
+/* SUBTLE: a caller may conclude from a refusal that no process listens there, and that a node is dead
+ * (coordinator/membership/detect.c). So LEAT_E_CLOSED is for a refusal alone: not for a lack of descriptors or memory
+ * here, an unknown host name, or an unreachable host. */
 static void refusal_note(struct leat_conn *conn, int cause)
 {
     bool lacks = cause == EMFILE || cause == ENFILE || cause == ENOBUFS || cause == ENOMEM ||
@@ -482,7 +483,7 @@ static leat_err lookup_start(struct leat_conn *conn, const char *host, const cha
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
     if (getaddrinfo(host, port, &hints, &conn->addresses) == 0) {
-        conn->address = conn->addresses; /* a number: nobody to ask */
+        conn->address = conn->addresses; /* a numeric address: no look-up */
         connect_next(conn);
         return LEAT_OK;
     }

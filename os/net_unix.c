@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unix sockets: who connects is an account of this machine, and the kernel says which. */
+/* Unix sockets: the kernel tells the account of the connecting process. */
 #include "os/net.h"
 
 #include "base/node_log.h"
@@ -22,7 +22,7 @@ const char *leat_os_unix_path(const char *address)
 
 /* ---- listening ---- */
 
-/* Of a killed process: nobody else has this directory (leat_os_lock()), so nobody listens there. */
+/* A socket of a killed process: this process has the directory (leat_os_lock()), so no process listens there. */
 static bool stale_remove(int dir_fd, const char *name, const char *address,
                          struct leat_error *error)
 {
@@ -50,7 +50,7 @@ leat_err leat_os_unix_listen(struct os_actor *actor, const char *address, int *o
                               address);
     if (!stale_remove(dir_fd, name, address, error)) return LEAT_E_EXISTS;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    /* A socket's file gets the mode that the socket has when it is bound: it is never open to others. */
+    /* A socket's file gets the mode that the socket has when it is bound: it is never open to other accounts. */
     if (fd >= 0 && fchmod(fd, 0600) == 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
         listen(fd, LEAT_NET_BACKLOG) == 0) {
         *out_fd = fd;
@@ -64,7 +64,7 @@ leat_err leat_os_unix_listen(struct os_actor *actor, const char *address, int *o
 
 void leat_os_unix_forget(struct os_actor *actor, const char *address)
 {
-    /* Fails where somebody has removed it, or the directory: nothing is left to do then. */
+    /* Fails if the socket or the directory has been removed: nothing is left to do then. */
     (void)unlinkat(actor->world->data_fd, leat_os_unix_path(address), 0);
 }
 
@@ -94,7 +94,8 @@ int leat_os_unix_connect(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
     if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) return fd;
-    int cause = errno == ENOENT ? ECONNREFUSED : errno; /* nobody listens there, either way */
+    /* no process listens there, in both cases */
+    int cause = errno == ENOENT ? ECONNREFUSED : errno;
     (void)close(fd);
     errno = cause;
     return -1;

@@ -12,8 +12,7 @@ enum { LEAT_OS_READY_BYTES_MAX = 32 * 1024 * 1024 };
 struct leat_os_world_options {
     const char *data_dir;    /* NULL: no disk port */
     unsigned reader_threads; /* for LEAT_DISK_READ and _ZERO; 0: default 2 */
-    size_t
-        ready_bytes_max; /* of each actor's buffers that nobody uses; 0: LEAT_OS_READY_BYTES_MAX */
+    size_t ready_bytes_max;  /* of each actor's unused buffers; 0: LEAT_OS_READY_BYTES_MAX */
 };
 leat_err leat_os_world_create(const struct leat_os_world_options *options,
                               struct leat_os_world **out_world,
@@ -23,9 +22,8 @@ void leat_os_world_destroy(struct leat_os_world **world);
  * the sender's own number for one from its own thread. Thread: any. */
 void leat_os_world_post(struct leat_os_world *world, unsigned to, struct leat_mail *mail);
 
-/* One actor's thread with its loop and its ports. kind says how disk operations run: on the actor's
- * own thread between turns (store, coordinator: the thread exists for that), or READs on the
- * world's reader threads (cores). */
+/* An actor's thread with its loop and its ports. kind says how disk operations run: on the actor's own thread between
+ * turns (store and coordinator have threads of their own for this), or READs on the world's reader threads (cores). */
 enum leat_os_actor_kind { LEAT_OS_ACTOR_CORE, LEAT_OS_ACTOR_DISK, LEAT_OS_ACTOR_CLIENT };
 /** Make the ports of actor `number`. The env is valid until the world is destroyed. Thread:
  * startup. */
@@ -56,8 +54,8 @@ void leat_os_arena_discard(struct leat_os_world *world, unsigned number);
 /* One-sided writes: fills env->rmems of all cores and env->rmem_host of one. */
 struct leat_os_rmem_options {
     unsigned host; /* the core that the backup lives on */
-    /* "HOST", the address that other nodes reach this one by: RDMA connections are taken there, or,
-     * if no RDMA device has it, at the first address that one has. NULL: no verbs. */
+    /* "HOST", the address of this node for other nodes. RDMA connections are accepted there, or, if no RDMA device
+     * has this address, at the first address of a device. NULL: no verbs. */
     const char *verbs_host;
     bool no_shm;
 };
@@ -75,13 +73,13 @@ const char *leat_os_rmem_no_verbs(const struct leat_os_world *world);
 enum { LEAT_OS_MACHINE_ID_BYTES = 64 };
 void leat_os_machine_id(char out[LEAT_OS_MACHINE_ID_BYTES]);
 
-/** Lock the data directory; LEAT_E_LOCKED names the process that has it, at once while that lives; one
- * that is ending (killed, its memory not yet given back) is waited for, up to 30 s. Makes the
- * directory if missing. LEAT_E_CONFIG: it is somebody else's; files that this process is told to read (own_files, up
- * to a NULL) may lie in it before its first start. Thread: startup; blocks. */
+/** Lock the data directory; LEAT_E_LOCKED names the process that has the lock, at once if the process lives; the end
+ * of a killed process (its memory not yet freed) is waited for, up to 30 s. Makes the directory if missing.
+ * LEAT_E_CONFIG: the directory has files of another program. own_files (up to a NULL): files that this process reads;
+ * they may be in the directory before its first start. Thread: startup; blocks. */
 leat_err leat_os_lock(const char *data_dir, const char *const *own_files,
                       struct leat_error *error) LEAT_NODISCARD;
-/** Could an actor listen there now? Says why not as that would. Thread: startup; blocks. */
+/** Could an actor listen there now? The error is the same as from listening. Thread: startup; blocks. */
 leat_err leat_os_address_try(const char *address, struct leat_error *error) LEAT_NODISCARD;
 /** sd_notify without a library: a datagram to $NOTIFY_SOCKET when set. */
 void leat_os_notify(const char *state);
@@ -95,10 +93,10 @@ struct leat_os_files {
 void leat_os_files(struct leat_os_files *out);
 enum { LEAT_OS_KEY_BYTES = 32 };
 /**
- * The key in a file: one line of 64 hexadecimal digits, of this account or root, for nobody else to read
- * (LEAT_E_CONFIG names the file and what is wrong). When it is missing it is made, with 32 random bytes, mode
- * 0600, durable, and *out_made says so; of several processes that do so at once all get the same. directories:
- * those that are missing before it are made, too. Thread: startup; blocks.
+ * The key in a file: one line of 64 hexadecimal digits, of this account or root, readable only for these
+ * (LEAT_E_CONFIG names the file and what is wrong). A missing file is made, with 32 random bytes, mode 0600, durable,
+ * and *out_made says so; several processes at once get the same key. directories: missing directories of the path are
+ * made, too. Thread: startup; blocks.
  */
 leat_err leat_os_key_file(const char *path, bool directories, uint8_t out_key[LEAT_OS_KEY_BYTES],
                           bool *out_made, struct leat_error *error) LEAT_NODISCARD;

@@ -34,27 +34,26 @@ struct pool_header {
     uint64_t data_dir_device;       /* st_dev of the data directory that the pool belongs to */
     char data_dir[2040];            /* its real path, terminated; "": not told */
     uint64_t data_dir_parent_inode; /* of the directory that it lies in; 0: not told */
-    /* Of those around that one, the innermost first; 0: not told, or on another device. */
+    /* Of the directories above that, the innermost first; 0: not told, or on another device. */
     uint64_t outer_inodes[POOL_OUTER_MAX];
 };
 static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is one page");
 
 /**
- * Remove the pools in a folder that nobody can need any more: this account's, used by no process, and
- * of a data directory that has been removed. A directory that is merely not there right now (its
- * disk is not mounted, or it lies under another root, as of a container that shares /dev/shm) is told
- * apart by the innermost directory around it that is there: that must be the very one that it lay in,
- * on the device that it was on. When in doubt the pool stays; tells_doubts: and the node log
- * names it. Returns how many were removed.
+ * Remove useless pools in a folder: of this account, used by no process, and of a data directory that has been
+ * removed. A directory may be missing only for now: its disk is not mounted, or the directory is under another root,
+ * as in a container that shares /dev/shm. So the directory counts as removed only if the innermost directory above it
+ * that exists is the original parent, by inode and device. In doubt the pool stays; tells_doubts: the node log then
+ * names the pool. Returns how many were removed.
  *
  * Thread: startup.  Blocks: a few system calls for each pool in the folder.
  */
 unsigned leat_os_pools_collect(const char *folder, bool tells_doubts);
 
 /**
- * The file name, in a folder that is everyone's, of the pool of a data directory: the one that this account has
- * there, else one that is free. The usual name follows from the directory's path alone, so anybody could put a
- * file of that name there; a name that nobody foresees is taken then, and found again by the header.
+ * The file name, in a shared folder, of the pool of a data directory: the existing name of this account's pool, else
+ * a free name. The usual name follows from the directory's path alone, so any account could have made a file of this
+ * name; then an unpredictable name is used, and found again by the header.
  *
  * Returns false where no free name would be found again. *out_exists: it is there already.
  * Thread: startup.  Blocks: a few system calls for each pool in the folder.
@@ -76,7 +75,7 @@ leat_err leat_os_step_shrink(int fd, uint64_t step, uint8_t *base) LEAT_NODISCAR
 /** Addresses without memory, on a huge page's boundary; munmap() gives them back. NULL: none. */
 uint8_t *leat_os_addresses_reserve(uint64_t bytes);
 leat_err leat_os_step_map(int fd, uint64_t step, uint8_t *base) LEAT_NODISCARD;
-/** Map its pages now. fresh: nobody uses it yet, so it may be stored to. */
+/** Map its pages now. fresh: not in use yet, so stores are allowed. */
 void leat_os_step_touch(uint8_t *at, bool fresh);
 /** Zero-padded text; empty when it is unknown, which equals none. */
 void leat_os_boot_id(char out[BOOT_ID_BYTES]);

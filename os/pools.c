@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools in a folder that is everyone's: what they are called; and those whose data directory was removed while its
- * server was dead, memory that nobody gives back. */
+/* Pools in a folder of all accounts: their names; and the removal of pools whose data directory was removed while its
+ * server was down, since no server would free this memory. */
 #include "os/pool.h"
 
 #include "base/node_log.h"
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Becomes the directory that it lies in; false: there is none. */
+/* Shortens the path to its parent directory; false: there is none. */
 static bool path_up(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -34,7 +34,7 @@ static bool missing(const struct pool_header *header)
 
 /* Was the directory removed, rather than unmounted, or is it only not to be seen from here? SUBTLE: where a disk was
  * mounted there is another directory, of another device, or, where a part of the same disk was mounted there, with
- * another inode. So the innermost one that is there has to be one that the data directory lay in. */
+ * another inode. So the innermost existing directory must be a former parent of the data directory. */
 static bool removed(const struct pool_header *header)
 {
     struct stat st;
@@ -92,7 +92,7 @@ enum {
     DOUBTS_TOLD_MAX = 3 /* by name; more are counted, so that a start stays readable */
 };
 
-/* Pools that nobody uses and whose directories are not there. */
+/* Unused pools whose directories are missing. */
 struct doubts {
     unsigned count;
     uint64_t bytes;
@@ -123,7 +123,7 @@ static void doubts_sum(const struct doubts *doubts, const char *folder)
                        folder, doubts->count, (unsigned long long)doubts->bytes >> 20);
 }
 
-/* Never waits: what looks like a pool may be somebody's pipe. */
+/* Never waits: the file may be a pipe of another account. */
 static int pool_peek(DIR *dir, const char *name)
 {
     return openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -182,7 +182,7 @@ bool leat_os_pool_name(const char *folder, const char *data_dir, char out_name[P
     return true;
 }
 
-/* ---- pools that nobody needs ---- */
+/* ---- useless pools ---- */
 
 unsigned leat_os_pools_collect(const char *folder, bool tells_doubts)
 {
@@ -196,8 +196,7 @@ unsigned leat_os_pools_collect(const char *folder, bool tells_doubts)
             continue;
         int fd = pool_peek(dir, entry->d_name);
         if (fd < 0) continue;
-        /* Looked at before the lock too: a server that is just starting must not find its pool
-         * locked by somebody who only looks. */
+        /* Looked at before the lock too: a server that is just starting must not find its pool locked by this check. */
         if (is_orphan(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_orphan(fd) &&
             unlinkat(dirfd(dir), entry->d_name, 0) == 0) {
             leat_node_log_info("removed the memory pool %.64s: its data directory is gone",

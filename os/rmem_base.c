@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both ports of one-sided writes stand on: jobs of the helper's thread, descriptors on a loop, whose a process
- * is, and which arena an address means. */
+/* The base of both ports of one-sided writes: jobs of the helper's thread, descriptors on a loop, the account of a
+ * process, and the arena of an address. */
 #include "os/rmem.h"
 
 #include "base/mem.h"
@@ -63,7 +63,7 @@ static void watch_freed(uv_handle_t *handle)
 static void watch_fire(uv_poll_t *uv, int status, int events)
 {
     struct os_watch *watch = uv->data;
-    (void)status; /* whoever asked finds out by using the descriptor */
+    (void)status; /* the requester sees an error when it uses the descriptor */
     (void)events;
     watch->on_ready(watch->user);
 }

@@ -122,7 +122,7 @@ static void header_write(struct os_rmem_arena *arena)
     memcpy(header->writer, arena->port.writer, sizeof header->writer);
     atomic_store(&header->control, RMEM_OPEN);
     header->magic = RMEM_MAGIC;
-    /* Last: a file that was half made is nobody's arena. */
+    /* Last: a half made file is no arena. */
     __atomic_store_n(&header->pool.magic, POOL_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -141,7 +141,7 @@ static leat_err file_make(struct os_rmem_arena *arena, struct leat_error *error)
                               strerror(errno));
     arena->fd = fd;
     leat_err rc = LEAT_OK;
-    /* The lock tells writers that the host lives; nobody else asks for it. */
+    /* The lock tells writers that the host lives. Only writers test it. */
     if (flock(fd, LOCK_EX | LOCK_NB) || fallocate(fd, 0, 0, RMEM_HEADER_BYTES) || header_map(arena))
         rc = leat_error_set(error, LEAT_E_NO_MEMORY, "no room for %.120s: %s", arena->path,
                             strerror(errno));
@@ -268,7 +268,7 @@ static void host_revoke(void *ctx, struct leat_rmem_arena *port)
     while (arena->pins > 0) /* a core is copying a message in: at most LEAT_RMEM_WRITE_BYTES_MAX */
         (void)pthread_cond_wait(&rmem->unpinned, &rmem->lock);
     (void)pthread_mutex_unlock(&rmem->lock);
-    /* While its first step is made nobody has a grant, and grown_deliver() writes the word. */
+    /* While the first step is made no writer has a grant, and grown_deliver() writes the control word. */
     if (port->grown_bytes > 0) atomic_store(&arena->header->control, RMEM_REVOKED);
     atomic_thread_fence(memory_order_seq_cst);
     leat_os_verbs_revoke(arena);
@@ -365,7 +365,7 @@ static leat_err inherit(struct os_rmem *rmem, const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     struct stat st;
-    if (fd < 0) return LEAT_OK; /* somebody else's, or gone */
+    if (fd < 0) return LEAT_OK; /* another account's, or gone */
     if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
         (void)close(fd);
         return LEAT_OK;

@@ -139,8 +139,8 @@ static void map_unref(struct os_shm_map *map)
     if (--map->refs == 0) map_free(map);
 }
 
-/* Everything that the host has grown it to. A file that is shorter than it says (somebody has cut it) is not touched
- * behind its end: that is SIGBUS, which no core survives. */
+/* Maps all steps that the host has added. If the file is shorter than its header says (truncated from outside), bytes
+ * after its end are not touched: SIGBUS would end the process. */
 static leat_err map_extend(struct os_shm_map *map)
 {
     struct stat st; /* asked for after the steps: their host makes the file longer first */
@@ -199,7 +199,7 @@ static int process_open(const struct rmem_shm_grant *grant)
     if (fd < 0) return -1; /* an old kernel, or gone: the file's lock says which */
     leat_os_process_identity((long)grant->pid, &started, &space);
     if (space == grant->pid_space && started == grant->process_started) return fd;
-    (void)close(fd); /* the number means somebody else here */
+    (void)close(fd); /* the process number means another process here */
     return -1;
 }
 
@@ -292,7 +292,7 @@ static void store(struct os_shm_target *shm, struct leat_rmem_write *write)
     target_mail(shm);
 }
 
-/* Those that the mapping reaches now; the first that the host has not grown to fails the target. */
+/* Stores the writes that the mapping reaches now; the first write past the host's steps fails the target. */
 static void waiting_store(struct os_shm_target *shm)
 {
     uint64_t mapped = atomic_load(&shm->map->mapped_bytes);
@@ -379,8 +379,8 @@ static void target_deliver(void *actor, struct leat_mail *mail)
 
 /* ---- the port ---- */
 
-/* SUBTLE: opening is an act. A peer that names a file of another kind (a watchdog's device, a tape) would have this
- * process, which may be root's, open that for writing, whatever is thought of it afterwards. */
+/* SUBTLE: opening a file can have effects. A peer may name a file of another kind (a watchdog's device, a tape): this
+ * process, which may run as root, would open this file for writing, even if a later check refuses it. */
 static bool path_is_an_arenas(const char *path)
 {
     const char *name = strrchr(path, '/');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both halves of the writer say of a target: that it has news, that it fails, that its keys are wanted. */
+/* Used by both halves of the writer: a target has news, fails, or needs keys. */
 #include "os/rmem_verbs_writer.h"
 
 void leat_os_verbs_mail(struct os_verbs_target *verbs)

@@ -56,7 +56,7 @@ struct wr_build {
     unsigned count;
 };
 
-/* One request for each step that the write touches. */
+/* A request for each step that the write touches. */
 static int build(struct os_verbs_target *verbs, const struct leat_rmem_write *write,
                  struct wr_build *out)
 {
@@ -400,7 +400,7 @@ void leat_os_verbs_actor_close(struct os_rmem *rmem, struct os_actor *actor)
     while (!leat_list_empty(&writer->targets)) {
         struct os_verbs_target *verbs =
             LEAT_CONTAINER(writer->targets.next, struct os_verbs_target, link);
-        /* Nobody is told any more, so what the device has done since is not looked at. */
+        /* No completion is reported any more, so later results of the device are ignored. */
         leat_list_init(&verbs->posted);
         leat_list_init(&verbs->waiting);
         verbs->quiet = true;

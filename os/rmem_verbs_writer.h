@@ -48,18 +48,18 @@ struct os_verbs_target {
 };
 
 /* ---- rmem_verbs_target.c ---- */
-/** It is looked at in a later callback. */
+/** Handle the target in a later callback. */
 void leat_os_verbs_mail(struct os_verbs_target *verbs);
-/** All its writes end with that, and its user is told, once: by the first call. */
+/** All writes of the target end with `rc`; the first call reports this to the target's user. */
 void leat_os_verbs_fail(struct os_verbs_target *verbs, leat_err rc, const char *text);
-/** Connected: ask for the keys of the arena's steps. With the first ones it is attached. */
+/** Connected: ask for the keys of the arena's steps. With the first keys the target is attached. */
 void leat_os_verbs_table_read(struct os_verbs_target *verbs);
 
 /* ---- rmem_verbs_connect.c ---- */
 /** Where its host listens. LEAT_E_UNSUPPORTED: not by RDMA. */
 leat_err leat_os_verbs_grant_address(const struct leat_rmem_grant *grant,
                                      struct sockaddr_storage *out) LEAT_NODISCARD;
-/** The connection manager has something to say to one of a writer's targets. user: the writer. */
+/** The connection manager has an event for a target of a writer. user: the writer. */
 void leat_os_verbs_on_cm_ready(void *user);
 
 #endif

@@ -90,7 +90,7 @@ leat_err leat_os_step_grow(int fd, uint64_t step, uint8_t *base, bool in_memory)
 
 leat_err leat_os_step_shrink(int fd, uint64_t step, uint8_t *base)
 {
-    /* A stray access must find nothing, rather than SIGBUS behind the end of a file. */
+    /* A stray access must find an unmapped page, rather than SIGBUS after the end of a file. */
     void *at = mmap(base + step * LEAT_ARENA_STEP_BYTES, LEAT_ARENA_STEP_BYTES, PROT_NONE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     if (at == MAP_FAILED) return LEAT_E_DISK;
