@@ -15,8 +15,8 @@ struct leat_address_parts {
     uint16_t port;
 };
 
-/** "HOST:PORT", "[V6]:PORT" or ":PORT", in `bytes` of text. Of a bare IPv6 address nobody knows which colon
- * begins the port: it is none. Thread: any. */
+/** "HOST:PORT", "[V6]:PORT" or ":PORT", in `bytes` of text. A bare IPv6 address is not split: its port would be
+ * ambiguous. Thread: any. */
 bool leat_address_split(const char *text, size_t bytes,
                         struct leat_address_parts *out_parts) LEAT_NODISCARD;
 

@@ -30,9 +30,9 @@ _Noreturn void leat_assert_cmp_failed(const char *file, int line, const char *co
 #define LEAT_ASSERT_SLOW(condition) ((void)0)
 #endif
 
-/** Said by what runs actors (os: a thread of each; the simulator: one thread, by turns), with the pointer that the
- * actor was registered by. NULL: none runs, as before a start and after an end; who has the node then may do as each
- * of them. Thread: the actor's. */
+/** Called by the runner of actors (os: a thread for each; the simulator: one thread, in turns), with the actor's
+ * registered pointer. NULL: no actor runs, as before a start and after an end; then any code of the node may act for
+ * each actor. Thread: the actor's. */
 void leat_actor_runs(const void *actor);
 /** Does this actor run, or none? Thread: any. */
 bool leat_actor_may(const void *actor);

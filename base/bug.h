@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deliberate bugs, to show that the simulator finds them. Only in leat-sim-bugs; in any other
- * program LEAT_BUG() is the constant false and no trace of them is left.
+/* Deliberate bugs, to show that the simulator finds them. Only in leat-sim-bugs; in any other program LEAT_BUG() is
+ * the constant false, and nothing of these is compiled in.
  *
- * Each names a rule that keeps acknowledged data; `tools/sim --bugs` breaks one after the other and
- * tells how many seeds it took to see that. tests/sim/bugs.md has the table. */
+ * Each names a rule that keeps acknowledged data; `tools/sim --bugs` breaks the rules in turn, and reports how many
+ * seeds were needed to see each bug. tests/sim/bugs.md has the table. */
 #ifndef LEAT_BASE_BUG_H
 #define LEAT_BASE_BUG_H
 
@@ -18,12 +18,12 @@ enum leat_bug {
 };
 
 #ifdef LEAT_BUGS
-/* Which one is there. Set once, before anything runs; read by all threads. */
+/* The bug of this run. Set once, before anything runs; read by all threads. */
 extern enum leat_bug leat_bug;
-/* Which ones would have been asked for. A run that never came to a rule goes on as it did when that is broken. The
- * simulator's, which is one thread. */
+/* The bugs whose rules this run has reached. A run that never reaches a rule is the same when this rule is broken.
+ * Only for the simulator, which has a single thread. */
 extern bool leat_bugs_met[LEAT_BUGS_END];
-/* Called where the rule that is broken would have been asked for; NULL: nobody asks. */
+/* Called where the run reaches the broken rule; NULL: not called. */
 extern void (*leat_bug_on_met)(void);
 static inline bool leat_bug_is(enum leat_bug bug)
 {

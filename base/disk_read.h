@@ -14,7 +14,7 @@ struct leat_disk_read {
     uint32_t room;  /* of `bytes`, whole blocks */
 };
 
-/** Room for `bytes` at least; what was read before is gone if it grows. false: no memory, and nothing has changed. */
+/** Room for `bytes` at least; earlier bytes are lost if the room grows. false: no memory, and nothing has changed. */
 bool leat_disk_read_reserve(struct leat_disk_read *read, enum leat_mem_tag tag, uint32_t bytes);
 /** `bytes` from the file's `offset` on, in whole blocks, for which there is room. on_done is called with read->io. */
 void leat_disk_read_start(struct leat_disk_read *read, const struct leat_disk *disk,

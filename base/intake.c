@@ -43,7 +43,7 @@ static bool is_blamed(const struct leat_intake_address *address)
     return address && !leat_list_empty(&address->blame);
 }
 
-/* One that is blamed is remembered without members, too. */
+/* A blamed address is kept without members, too. */
 static void address_leave(struct leat_intake *intake, struct leat_intake_address *address)
 {
     if (address && address->members) address->members--;
@@ -74,7 +74,7 @@ static uint64_t share(const struct leat_intake_account *account,
     return queue == &account->rest ? account->bytes_max : account->bytes_max / 2;
 }
 
-/* What is held of the limit: who may exceed it holds nothing of what is there for all others. */
+/* Bytes that count for the limit: the bytes of the connection that may exceed the limit do not count. */
 static uint64_t held(const struct leat_intake_account *account)
 {
     return account->bytes - (account->over ? account->over->bytes : 0);
@@ -87,8 +87,8 @@ static uint64_t queue_held(struct leat_intake *intake, const struct leat_intake_
     return queue->bytes - (over ? account->over->bytes : 0);
 }
 
-/* SUBTLE: else addresses that are blamed take all places as often as nobody waits, and who comes then waits for as long
- * as they may hold them, again and again. */
+/* SUBTLE: blamed addresses do not get the whole account. Otherwise they take all places whenever no connection waits,
+ * and the next connection waits for as long as blamed addresses may hold their places, again and again. */
 static uint64_t most_of(const struct leat_intake_account *account,
                         const struct leat_intake_member *member)
 {
@@ -116,7 +116,8 @@ static bool may_grow(struct leat_intake *intake, const struct leat_intake_member
     return true;
 }
 
-/* Does somebody who never lost a place wait for what others hold? Whose address has its half waits for that alone. */
+/* Does an address without blame wait for bytes that other addresses hold? An address that has its half waits only for
+ * itself. */
 static bool is_wanted(struct leat_intake *intake, const struct leat_intake_account *account)
 {
     LEAT_LIST_EACH(&account->ring, link)
@@ -231,7 +232,7 @@ struct leat_intake_member *leat_intake_surplus(const struct leat_intake *intake,
     uint64_t most = account->bytes_max;
     if (which == LEAT_NET_NODES || leat_list_empty(&account->smalls)) return NULL;
     if (which == LEAT_NET_CLIENTS) {
-        /* What others hold beyond the limit is not what these have to make room for. */
+        /* The small beginnings need not make room for the bytes of large frames past the limit. */
         if (account->small_bytes <= LEAT_INTAKE_SMALLS_BYTES) return NULL;
         most += LEAT_INTAKE_SMALLS_BYTES;
     }
@@ -240,7 +241,7 @@ struct leat_intake_member *leat_intake_surplus(const struct leat_intake *intake,
     return LEAT_CONTAINER(account->smalls.next, struct leat_intake_member, hold);
 }
 
-/* ---- who keeps others waiting ---- */
+/* ---- connections that keep others waiting ---- */
 
 static void ring_change(struct leat_intake_account *account, struct leat_intake_address *address)
 {
@@ -274,7 +275,7 @@ static void blame(struct leat_intake *intake, struct leat_intake_address *addres
     if (intake->blamed_count > LEAT_INTAKE_BLAMED_MAX) blame_end(intake, blamed_first(intake));
 }
 
-/* A byte now and then is silence. */
+/* A connection that sends a byte now and then counts as silent. */
 void leat_intake_heard(struct leat_intake_member *member, size_t bytes, uint64_t now_ms)
 {
     member->window_bytes += bytes;
@@ -284,9 +285,10 @@ void leat_intake_heard(struct leat_intake_member *member, size_t bytes, uint64_t
     member->heard_ms = now_ms;
 }
 
-/* SUBTLE: who goes in the middle of a request while others wait for its place is blamed, too. Else (1) it holds its
- * place for less than a second; (2) it closes, and comes back; (3) it is never blamed, and with many addresses it has
- * as many turns as those who wait. Who waits itself, and gives up, held up nobody. */
+/* SUBTLE: a connection that closes in the middle of a request while others wait for its place is blamed, too.
+ * Otherwise (1) a client holds its place for less than a second; (2) closes, and comes back; (3) is never blamed, and
+ * with many addresses has as many turns as waiting clients. A connection that gives up while waiting itself held up
+ * no other. */
 void leat_intake_ended(struct leat_intake *intake, const struct leat_intake_member *member,
                        uint64_t now_ms)
 {
@@ -331,8 +333,9 @@ static void silent_look(struct leat_intake *intake, uint64_t now_ms,
     }
 }
 
-/* SUBTLE: who brings too little is blamed as who brings nothing is. Else (1) it brings a byte now and then; (2) after
- * five seconds it is closed, and comes back; (3) it has as many turns as those who wait, and each takes as long. */
+/* SUBTLE: a connection that sends too little is blamed like a silent connection. Otherwise (1) a client sends a byte
+ * now and then; (2) after five seconds its connection is closed, and it comes back; (3) the client has as many turns
+ * as waiting clients, and each turn takes five seconds. */
 static void window_look(struct leat_intake *intake, struct leat_list *members, uint64_t now_ms,
                         bool (*idle)(const struct leat_intake_member *member),
                         void (*lost)(struct leat_intake_member *member))

@@ -38,8 +38,8 @@ size_t leat_mem_bytes(enum leat_mem_tag tag);
 void leat_mem_fail_at(uint64_t n);
 /** Tests: allocations counted since leat_mem_fail_at() was last called. */
 uint64_t leat_mem_calls(void);
-/** Tests: from now on `fails` is asked at every allocation, and true lets it fail; NULL: nobody is
- * asked. Thread: the only one that allocates then. */
+/** Tests: from now on `fails` is called at every allocation, and true makes the allocation fail; NULL: not called.
+ * Thread: the only one that allocates then. */
 void leat_mem_ask(bool (*fails)(void *arg), void *arg);
 
 #endif

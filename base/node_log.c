@@ -26,9 +26,9 @@ static bool is_control(unsigned char byte)
     return byte < ' ' || byte == 0x7f;
 }
 
-/* SUBTLE: a line is one line, whatever is in it. Names and sentences come from others, and with a newline in one of
- * them others could write lines of their own; with an escape, control the operator's terminal. Of UTF-8, U+0080 to
- * U+009F are controls as well. */
+/* SUBTLE: a line stays one line, whatever its content. Names and sentences come from clients and other nodes. With a
+ * newline in a name they could forge log lines; with an escape sequence, control the operator's terminal. Of UTF-8,
+ * U+0080 to U+009F are controls as well. */
 void leat_node_log_clean(char *text, size_t bytes)
 {
     unsigned char *end = (unsigned char *)text + bytes;

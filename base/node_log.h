@@ -19,8 +19,8 @@ void leat_node_log_set(leat_node_log_fn fn, void *ctx, enum leat_node_log_level 
 /** Thread: any. Blocks: as the sink does. Never on the data path. */
 void leat_node_log(enum leat_node_log_level level, const char *format, ...) LEAT_PRINTF(2, 3);
 
-/* Lines that others bring about as often as they like. The first few are written; the others are counted, and the count
- * is written when their time is over. Guarded by: its owner's thread. */
+/* For lines that clients or peers can cause without limit. The first lines are written; further lines are counted,
+ * and the count is written at the end of the interval. Guarded by: its owner's thread. */
 struct leat_node_log_sum {
     const char *what;  /* "connections were closed", for the count */
     uint64_t since_us; /* of the first line; 0: none yet */
@@ -32,7 +32,7 @@ void leat_node_log_summed(struct leat_node_log_sum *sum, uint64_t now_us,
     LEAT_PRINTF(4, 5);
 /** Write the count, if its time is over and there is one. */
 void leat_node_log_sum_tell(struct leat_node_log_sum *sum, uint64_t now_us);
-/** What somebody else calls itself, for lines: cut to capacity - 1, bytes that are no printable ASCII as '?'. */
+/** A name from outside, for lines: cut to capacity - 1, bytes that are no printable ASCII as '?'. */
 void leat_node_log_name(char *out, size_t capacity, const char *text, size_t bytes);
 /** Control characters become '?'. */
 void leat_node_log_clean(char *text, size_t bytes);

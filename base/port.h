@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ports: everything that core logic may know of the world.
+/* The ports: the whole interface between core logic and the operating system.
  *
- * Core logic (every library but `os`) is event-driven state machines. Each runs as part of one
- * *actor*: a core, the store, the coordinator, or a client. An actor is single-threaded: its
- * callbacks never run concurrently. It touches the world only through the structs below, of which
- * there are two families: the real one (`os`, on libuv, files and threads) and the simulated one
- * (`tests/sim`: one thread, one seed, virtual time, faults).
+ * Core logic (every library but `os`) is event-driven state machines. Each runs as part of one *actor*: a core, the
+ * store, the coordinator, or a client. An actor is single-threaded: its callbacks never run concurrently. An actor
+ * uses the operating system only through the structs below, which have two implementations: the real ports (`os`, on
+ * libuv, files and threads) and the simulated ports (`tests/sim`: one thread, one seed, virtual time, faults).
  *
- * One rule for all: a completion never runs inside the call that started it. If starting fails (the
- * call returns an error), the completion never runs; otherwise it runs exactly once, on the actor
- * that started it.
+ * One rule for all: a completion never runs inside the call that started it. If starting fails (the call returns an
+ * error), the completion never runs; otherwise the completion runs exactly once, on the actor of the call.
  *
- * After every batch of callbacks delivered to an actor its `on_turn_end` runs once: there the actor
- * does what is cheaper once than per event (one trailer, one commit, one write to each socket).
+ * After every batch of callbacks to an actor `on_turn_end` runs once, for work that is cheaper per batch than per
+ * event (a trailer, a commit, a write to each socket).
  */
 #ifndef LEAT_BASE_PORT_H
 #define LEAT_BASE_PORT_H
@@ -34,10 +32,9 @@ struct leat_clock {
 /* ---- random ---- */
 struct leat_random {
     void *ctx;
-    /** For ids, jitter and the like. Of a server's actors nobody who has seen some knows the next; of a client's
-     * somebody can. */
+    /** For ids, jitter and the like. In a server, earlier numbers do not reveal later numbers; in a client they may. */
     uint64_t (*next)(void *ctx);
-    /** Bytes that nobody can know: keys and nonces. NULL: of a client, which makes none. */
+    /** Secret random bytes: keys and nonces. NULL in a client, which makes none. */
     void (*secret)(void *ctx, void *out, size_t bytes);
 };
 
@@ -49,12 +46,11 @@ enum {
     LEAT_ACTORS,
 };
 
-/* Lies inside the sender's struct, which stays untouched by the sender from send until delivery.
- * Between two actors the order is kept. Never fails, never allocates; how many can be under way is
- * bounded by whoever owns the structs. */
+/* Lies inside the sender's struct, which stays untouched by the sender from send until delivery. Between two actors
+ * the order is kept. Never fails, never allocates; the owner of the structs bounds how many are under way. */
 struct leat_mail {
     struct leat_mail *next;
-    /* Runs on the receiving actor; `actor` is what that actor registered as its own pointer. */
+    /* Runs on the receiving actor; `actor` is the pointer that this actor registered. */
     void (*deliver)(void *actor, struct leat_mail *mail);
 };
 struct leat_post {
@@ -84,11 +80,11 @@ struct leat_send {
     void *owner;
 };
 
-/* Bytes of cut frames have limits, in accounts: base/intake.h. An accepted connection is a client's until the port
- * is told better; one that connect() made is a node's. */
+/* Bytes of cut frames have limits, in accounts: base/intake.h. An accepted connection counts as a client's until
+ * account() is called; a connection made by connect() is a node's. */
 enum { LEAT_NET_KEY_BYTES = 16 };
 enum leat_net_account {
-    LEAT_NET_STRANGERS, /* have not said who they are: the handler takes no large frames from them */
+    LEAT_NET_STRANGERS, /* have no identity yet: the handler takes no large frames from these */
     LEAT_NET_CLIENTS,   /* one address has half of the account at most */
     LEAT_NET_NODES,
     LEAT_NET_ACCOUNTS,
@@ -98,13 +94,12 @@ struct leat_conn_handler {
     /** connect() succeeded. Not called for accepted or moved connections. May be NULL for those. */
     void (*on_open)(void *user, struct leat_conn *conn);
     /**
-     * Bytes arrived. `data` is contiguous: what was not consumed before, then the new bytes; a view
-     * until return. Returns how many were consumed. The port keeps the rest and calls again when
-     * more have come; it calls only when at least *want_bytes lie there (0 = any; at most
-     * LEAT_WANT_BYTES_MAX), so a large frame is not looked at again for each packet. What the port
-     * keeps room for grows with what has come, whatever is wanted; where its account is full the
-     * connection waits, and those that bring nothing or little meanwhile are closed (TIMEOUT). May call
-     * close(), pause() or move(); after close() or move() the returned count still counts.
+     * Bytes arrived. `data` is contiguous: the unconsumed bytes, then the new bytes; a view until return. Returns how
+     * many were consumed. The port keeps the rest and calls again when more have come; it calls only when at least
+     * *want_bytes are there (0 = any; at most LEAT_WANT_BYTES_MAX), so a large frame is not parsed again for each
+     * packet. The reserved memory grows with the bytes that have come, whatever is wanted. If the account is full the
+     * connection waits, and connections that send nothing or little meanwhile are closed (TIMEOUT). May call close(),
+     * pause() or move(); after close() or move() the returned count still counts.
      */
     size_t (*on_bytes)(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                        size_t *want_bytes);
@@ -113,9 +108,9 @@ struct leat_conn_handler {
     void (*on_closed)(void *user, struct leat_conn *conn, leat_err why);
 };
 
-/* Who is at the other end of an accepted connection, as far as the kernel vouches for it. */
+/* The origin of an accepted connection, as far as the kernel proves it. */
 enum leat_origin {
-    LEAT_ORIGIN_NETWORK, /* another machine, or nobody knows */
+    LEAT_ORIGIN_NETWORK, /* another machine, or unknown */
     LEAT_ORIGIN_MACHINE, /* this machine, any account: a loopback address, or the address of this end */
     LEAT_ORIGIN_OWNER, /* a Unix socket: the account of this process, or root */
 };
@@ -134,9 +129,9 @@ struct leat_net {
                        char out_address[128], struct leat_error *error);
     /** Resolve and connect to "HOST:PORT" or "unix:PATH". on_open or on_closed follows; on failure of
      * the call itself neither.
-     * on_closed without on_open: LEAT_E_CLOSED says that nobody listens there, by the host's own word;
-     * any other code (LEAT_E_UNREACHABLE, LEAT_E_NO_MEMORY, LEAT_E_DENIED) does not tell whether a
-     * server runs at that address. */
+     * on_closed without on_open: LEAT_E_CLOSED says that no process listens there, by the host's own answer; any
+     * other code (LEAT_E_UNREACHABLE, LEAT_E_NO_MEMORY, LEAT_E_DENIED) does not tell whether a server runs at that
+     * address. */
     leat_err (*connect)(void *ctx, const char *address, const struct leat_conn_handler *handler,
                         void *user, struct leat_conn **out_conn);
     /** Queue a gathered write. Written at the end of the turn, together with others. */
@@ -147,22 +142,22 @@ struct leat_net {
     leat_err (*send_copy)(struct leat_conn *conn, const void *bytes, size_t count);
     /** Bytes of this send that the network has not taken yet; 0: its on_sent follows by itself. */
     size_t (*unsent_bytes)(const struct leat_conn *conn, const struct leat_send *send);
-    /** Have back what a send borrows, of which unsent_bytes() are left: those are copied to where the one
-     * iov of `by` lies, which is as long, and `by` is sent in its place. `send` is the caller's again, and its
+    /** Give back the memory that `send` borrows, of which unsent_bytes() are left: these bytes are copied to the
+     * single iov of `by`, which has this length, and `by` is sent instead. `send` is the caller's again, and its
      * on_sent does not run. */
     void (*replace)(struct leat_conn *conn, struct leat_send *send, struct leat_send *by);
     /** Bytes given to send() and send_copy() and not yet taken by the network. */
     size_t (*queued_bytes)(const struct leat_conn *conn);
-    /** Of all that was ever given, what it has taken. */
+    /** Bytes of all sends so far that the network has taken. */
     uint64_t (*taken_bytes)(const struct leat_conn *conn);
-    /** Memory of copies (send_copy) that the network has not taken: this connection's, that of all of its address
-     * (key()), all of the actor's. */
+    /** Memory of copies (send_copy) that the network has not taken: of this connection; of all connections of its
+     * address (key()); of all connections of the actor. */
     size_t (*copied_bytes)(const struct leat_conn *conn);
     size_t (*copied_bytes_near)(const struct leat_conn *conn);
     size_t (*copied_bytes_all)(void *ctx);
-    /** Stop / go on reading. After resume, kept bytes are presented again even if nothing new came. The end
-     * of a connection that is not read from, paused or waiting for room, is noticed at once when it was reset, or
-     * nothing lies unread before it; else what lies there is taken if it is read within a second. */
+    /** Stop / go on reading. After resume, kept bytes are presented again even if nothing new came. The end of a
+     * paused or waiting connection is noticed at once if the connection was reset, or has no unread bytes; otherwise
+     * its unread bytes can still be read within a second. */
     void (*pause)(struct leat_conn *conn);
     void (*resume)(struct leat_conn *conn);
     /** Close; sends not yet written end with LEAT_E_CLOSED. on_closed follows (never inside).
@@ -177,21 +172,21 @@ struct leat_net {
                  void *(*on_moved)(void *to_actor_pointer, struct leat_conn *conn, void *baggage,
                                    const struct leat_conn_handler **out_handler),
                  void *baggage);
-    /** From now on it counts in that account. Goes with it when it moves. */
+    /** Count the connection in another account. A move keeps the account. */
     void (*account)(struct leat_conn *conn, enum leat_net_account account);
     /** What all connections of an account may have kept on this actor. Thread: startup, or the actor's. */
     void (*limit)(void *ctx, enum leat_net_account account, size_t bytes);
     /** "203.0.113.7:51234", for messages. Valid as long as the conn. */
     const char *(*peer)(const struct leat_conn *conn);
-    /** LEAT_NET_KEY_BYTES: what is one address to limits. Of IPv6 it is a /56, as who has one address of a
-     * network has them all. Likewise. */
+    /** LEAT_NET_KEY_BYTES: what limits count as one address. An IPv6 key is a /56, since the holder of one address of
+     * such a network can use all. Likewise. */
     const uint8_t *(*key)(const struct leat_conn *conn);
-    /** Of an accepted connection; of one that connect() made LEAT_ORIGIN_NETWORK. */
+    /** The origin of an accepted connection; LEAT_ORIGIN_NETWORK for a connection made by connect(). */
     enum leat_origin (*origin)(const struct leat_conn *conn);
 };
 enum {
     LEAT_CONN_COPY_BYTES_MAX = 4 * 1024 * 1024,
-    LEAT_WANT_BYTES_MAX = 9 * 1024 * 1024, /* largest frame that anyone may ask to see whole */
+    LEAT_WANT_BYTES_MAX = 9 * 1024 * 1024, /* largest frame that on_bytes may want whole */
 };
 
 /* ---- disk ---- */
@@ -208,9 +203,9 @@ enum leat_disk_kind {
     LEAT_DISK_READ,
     LEAT_DISK_WRITE,
     LEAT_DISK_SYNC,
-    /* Write zeros over space that is allocated and that nobody reads or writes meanwhile. For the
-     * sake of later writes there: the first write to space that was only allocated changes the
-     * file's metadata, and a SYNC then waits for the file system's journal. */
+    /* Write zeros over space that is allocated and not read or written meanwhile. For faster later writes there: the
+     * first write to space that was only allocated changes the file's metadata, and a SYNC then waits for the file
+     * system's journal. */
     LEAT_DISK_ZERO,
 };
 
@@ -227,22 +222,21 @@ struct leat_disk_io {
     leat_err rc;    /* LEAT_E_DISK_FULL, LEAT_E_DISK */
     void (*on_done)(struct leat_disk_io *io);
     void *owner;
-    /* WRITE, SYNC: beside all others, in no order with them, so that the disk can have several under
-     * way. What has to come behind it is its `then` (NULL: nothing), which is beside as well, is run
-     * whatever became of this one, and is not submitted by itself. */
+    /* WRITE, SYNC: concurrent with all other operations, without order, so that the disk can have several under way.
+     * `then` (NULL: none) runs after this operation, whatever its result, is concurrent with all others as well, and
+     * is not submitted by itself. */
     bool beside;
     struct leat_disk_io *then;
-    /* WRITE, not beside: may be under way at the same time as what is submitted next, a WRITE too, that
-     * is about other bytes. A hint. */
+    /* WRITE, not beside: may be under way at the same time as the next submitted operation, a WRITE of other bytes. A
+     * hint. */
     bool together;
 };
 
 /*
- * submit() is asynchronous; operations submitted by one actor to this port run in the order given
- * (so WRITE, WRITE, SYNC submitted together need no waiting in between), except READs, which may
- * overtake, and ZEROs and what is `beside`, which run beside all others. A SYNC makes durable what
- * WRITEs of this file wrote that had ended when it began. After a SYNC has failed once the file
- * refuses everything: a failed flush is final.
+ * submit() is asynchronous; operations submitted by one actor to this port run in the order given (so WRITE, WRITE,
+ * SYNC submitted together need no waiting in between), except READs, which may overtake, and ZEROs and `beside`
+ * operations, which are concurrent with all others. A SYNC makes durable the WRITEs of this file that had ended when
+ * it began. After a SYNC has failed the file refuses every operation: a failed flush is final.
  *
  * The other calls block. They are for start-up, and for the store's and the coordinator's own
  * threads.
@@ -250,9 +244,8 @@ struct leat_disk_io {
 struct leat_disk {
     void *ctx;
     void (*submit)(void *ctx, struct leat_disk_io *io);
-    /** Blocking form of submit(), for start-up: runs this one operation now, after everything
-     * submitted before that is not `beside`, and returns its rc (also in io->rc, io->done_bytes).
-     * on_done is not called and may be NULL. */
+    /** Blocking form of submit(), for start-up: runs this operation now, after all earlier submitted operations that
+     * are not `beside`, and returns its rc (also in io->rc, io->done_bytes). on_done is not called and may be NULL. */
     leat_err (*run)(void *ctx, struct leat_disk_io *io);
     leat_err (*open)(void *ctx, const char *path, unsigned flags, struct leat_file **out_file,
                      struct leat_error *error);
@@ -289,7 +282,7 @@ struct leat_arena {
     uint64_t limit_bytes; /* never more than this is backed by memory; multiple of the step */
     uint64_t grown_bytes; /* backed, zeroed at first, touched; multiple of the step */
     uint64_t
-        inherited_bytes; /* how much of it holds what an earlier process left; 0 = a new pool */
+        inherited_bytes; /* how much of the pool has bytes of an earlier process; 0 = a new pool */
     uint8_t pool_id[16]; /* random, made with the pool: a lost pool has another */
     /** One step more, allocated and touched off the actors' threads. One at a time. */
     void (*grow)(void *ctx, struct leat_arena_grow *grow);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One-sided writes into the memory of other nodes: two ports.
  *
- * The *host* port is the backup's: arenas of named memory, one for each (this node, incarnation of
- * a primary), which that primary may write into without asking, until the arena is revoked. The
- * *writer* port is the primary's: targets (an arena of another node, reached by one transport) and
- * writes into them. What connects both is a *grant*: bytes that the backup sends to the primary.
+ * The *host* port is the backup's: arenas of named memory, one for each (this node, incarnation of a primary), which
+ * this primary may write into without asking, until the arena is revoked. The *writer* port is the primary's: targets
+ * (an arena of another node, reached by one transport) and writes into targets. A *grant* connects both: bytes that
+ * the backup sends to the primary.
  *
  *     backup                                        primary (each of its cores)
  *     open -> grow -> grant  ------ grant ------>   attach -> on_attached
@@ -12,12 +12,12 @@
  *     revoke: from here on no write completes
  *     private copy, scan, retire                    on_failed -> detach
  *
- * Transports (enum leat_rmem_kind): `shm` and `verbs` are the operating system's (os/), `tcp` and
- * `rpc` stand on link/ (replication/transport/transport.h), which also offers them all behind one writer
- * port. The simulator has its own.
+ * Transports (enum leat_rmem_kind): `shm` and `verbs` are in os/, `tcp` and `rpc` use link/
+ * (replication/transport/transport.h). replication/transport also offers all transports as a single writer port. The
+ * simulator has transports of its own.
  *
- * As everywhere: a completion never runs inside the call that started it, and all of a port's calls
- * and callbacks are on the actor that the port belongs to, except enter() and leave().
+ * As everywhere: a completion never runs inside its call, and all calls and callbacks of a port are on the port's
+ * actor, except enter() and leave().
  */
 #ifndef LEAT_BASE_RMEM_H
 #define LEAT_BASE_RMEM_H
@@ -50,9 +50,8 @@ enum {
 
 /* ---- grants ---- */
 
-/* How to reach one arena, by each transport that the host offers. Sections of {kind u8, bytes u8,
- * body}; the first is always LEAT_RMEM_NONE with a struct leat_rmem_address as body. Comes from
- * outside: trust nothing in it. */
+/* How to reach one arena, by each transport that the host offers. Sections of {kind u8, bytes u8, body}; the first is
+ * always LEAT_RMEM_NONE with a struct leat_rmem_address as body. Comes from outside: nothing in it is trusted. */
 struct leat_rmem_grant {
     uint32_t bytes;
     uint8_t data[LEAT_RMEM_GRANT_BYTES_MAX];
@@ -76,7 +75,7 @@ const uint8_t *leat_rmem_grant_find(const struct leat_rmem_grant *grant, enum le
 leat_err leat_rmem_grant_address(const struct leat_rmem_grant *grant,
                                  struct leat_rmem_address *out_address) LEAT_NODISCARD;
 
-/* ---- the host: memory that others write into ---- */
+/* ---- the host: memory that other nodes write into ---- */
 
 /* One writer's memory at this node. Made by the port, valid until retire(). All fields but `owner`
  * are the port's. */
@@ -84,7 +83,7 @@ struct leat_rmem_arena {
     uint8_t *base;                  /* reserved addresses; byte i is base[i] once grown past it */
     uint64_t limit_bytes;           /* multiple of LEAT_ARENA_STEP_BYTES */
     uint64_t grown_bytes;           /* backed and touched; fresh steps are zero */
-    uint8_t id[LEAT_RMEM_ID_BYTES]; /* random: names the arena in what is stored about it */
+    uint8_t id[LEAT_RMEM_ID_BYTES]; /* random: names the arena in stored rows */
     uint32_t number;                /* from 1, not used again by this host */
     bool revoked;
     bool inherited; /* an earlier process of this node made it, in this boot; revoked already */
@@ -108,7 +107,7 @@ struct leat_rmem_from {
     uint64_t incarnation;
 };
 
-/** Is it the one that the arena was opened for? Thread: any. */
+/** Is `from` the writer of this arena? Thread: any. */
 static inline bool leat_rmem_is_writer(const struct leat_rmem_arena *arena,
                                        const struct leat_rmem_from *from)
 {
@@ -141,26 +140,26 @@ struct leat_rmem_host {
      * or recycled again, only retired. Idempotent. Blocks: a few milliseconds.
      */
     void (*revoke)(void *ctx, struct leat_rmem_arena *arena);
-    /** Nothing here uses the memory any more: revokes, removes its name, gives it back (off the
-     * actors' threads; a writer that has it mapped keeps its own view of it). The struct is gone. */
+    /** Nothing here uses the memory any more: revokes the arena, removes its name, frees the memory (not on the
+     * actors' threads; a writer keeps its own mapping). The struct is gone. */
     void (*retire)(void *ctx, struct leat_rmem_arena *arena);
-    /** Those that an earlier process of this boot left (revoked), once, at start. Arenas of another
-     * boot, or half made, are removed without a word. */
+    /** The arenas of an earlier process of this boot (revoked), once, at start. Arenas of another boot, or half made,
+     * are removed silently. */
     void (*each_inherited)(void *ctx, void (*each)(void *arg, struct leat_rmem_arena *arena),
                            void *arg);
 
     /* For transports whose bytes arrive as messages. Thread: any actor of this process. */
     /**
-     * Where to put [offset, offset + bytes) of an arena; it stays mapped until leave(), which
-     * follows soon, on the same thread, without anything waited for in between. `from` says who
-     * writes, as its link knows it. Errors: LEAT_E_NOT_FOUND (no such arena: a stale grant),
-     * LEAT_E_DENIED (another's arena), LEAT_E_CANCELLED (revoked), LEAT_E_OFFSET_OUT_OF_RANGE.
+     * Where to put [offset, offset + bytes) of an arena; it stays mapped until leave(), which follows soon, on the
+     * same thread, without anything waited for in between. `from` is the writer, as its link knows the peer. Errors:
+     * LEAT_E_NOT_FOUND (no such arena: a stale grant), LEAT_E_DENIED (another's arena), LEAT_E_CANCELLED (revoked),
+     * LEAT_E_OFFSET_OUT_OF_RANGE.
      */
     leat_err (*enter)(void *ctx, const struct leat_rmem_from *from,
                       const struct leat_rmem_address *address, uint64_t offset, uint64_t bytes,
                       uint8_t **out_at);
-    /** LEAT_OK: what was stored since enter() is in the arena and it was not revoked before: may be
-     * acked. LEAT_E_CANCELLED: revoked. */
+    /** LEAT_OK: the bytes stored since enter() are in the arena, which was not revoked before: they may be acked.
+     * LEAT_E_CANCELLED: revoked. */
     leat_err (*leave)(void *ctx, const struct leat_rmem_address *address);
 };
 
@@ -168,10 +167,10 @@ struct leat_rmem_host {
 
 struct leat_rmem;
 
-/* One arena of another node, reached by one transport, from one actor. Ports begin their own
- * struct with this one. Read only for users. */
+/* An arena of another node, reached by one transport, from one actor. Ports begin their own struct with this struct.
+ * Read only for users. */
 struct leat_rmem_target {
-    const struct leat_rmem *port; /* write() and detach() are this one's */
+    const struct leat_rmem *port; /* whose write() and detach() to call */
     enum leat_rmem_kind kind;
     bool attached, failed;
 };
@@ -191,9 +190,8 @@ struct leat_rmem_target_handler {
     void (*on_failed)(void *user, struct leat_rmem_target *target, const struct leat_error *error);
 };
 
-/* One write, into [offset, offset + all bytes). The struct, its iovs and the bytes are borrowed
- * from write() until on_done. Past LEAT_RMEM_WINDOW of a target they wait in the port: how many is
- * bounded by who owns the structs. */
+/* One write, into [offset, offset + all bytes). The struct, its iovs and the bytes are borrowed from write() until
+ * on_done. Past LEAT_RMEM_WINDOW of a target writes wait in the port: the owner of the structs bounds how many. */
 struct leat_rmem_write {
     struct leat_list list; /* the port's */
     const struct leat_iov *iovs;

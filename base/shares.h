@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What addresses have of something scarce. An address has no more than what is left free beside it: alone it gets half,
- * and however many take all that they may, something is left for the next. Thread: owner's. */
+/* Shares of addresses in a limited resource. An address has at most as much as is left free: a single address gets
+ * half, and with any number of addresses something is left for the next address. Thread: owner's. */
 #ifndef LEAT_BASE_SHARES_H
 #define LEAT_BASE_SHARES_H
 
@@ -9,8 +9,8 @@
 
 enum { LEAT_SHARES_BUCKETS = 512 };
 
-/* Counts by a hash of the address, with a number that is drawn anew at each start: two addresses that share a bucket
- * share its part, and nobody can tell which do. */
+/* Counts by a hash of the address, with a number that is drawn anew at each start: two addresses in a bucket share
+ * its part, and an attacker can't compute which do. */
 struct leat_shares {
     uint64_t number; /* odd */
     uint32_t most, all;

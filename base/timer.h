@@ -24,7 +24,7 @@ struct leat_timers {
     uint64_t armed_at_us; /* what the clock was last asked for; UINT64_MAX = nothing */
 };
 
-/** capacity: most timers armed at once; one more stops the process (size it). Thread: owner. */
+/** capacity: most timers armed at once; a further timer stops the process (choose the size). Thread: owner. */
 leat_err leat_timers_init(struct leat_timers *timers, const struct leat_clock *clock,
                           uint32_t capacity) LEAT_NODISCARD;
 void leat_timers_fini(struct leat_timers *timers);

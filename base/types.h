@@ -63,7 +63,7 @@ enum leat_durability {
     LEAT_DURABILITY_DISK = 2,
 };
 
-/* Named limits that more than one module must agree on. */
+/* Limits that several modules share. */
 enum {
     LEAT_BATCH_BYTES_MAX = 2 * 1024 * 1024,
     LEAT_START_BYTES_MAX = 2 * 1024 * 1024,
@@ -87,7 +87,7 @@ static inline bool leat_log_ref_equal(struct leat_log_ref a, struct leat_log_ref
 {
     return a.stream == b.stream && a.streamlet == b.streamlet && a.log == b.log;
 }
-/** Below, at or above 0, as a comes before b, is b, or comes behind it. */
+/** Below 0: a comes before b; 0: equal; above 0: a comes after b. */
 static inline int leat_log_ref_order(struct leat_log_ref a, struct leat_log_ref b)
 {
     if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
@@ -95,10 +95,10 @@ static inline int leat_log_ref_order(struct leat_log_ref a, struct leat_log_ref 
     return a.log < b.log ? -1 : a.log > b.log;
 }
 
-/* What is checked of produced batches that are compressed. Others are always checked whole. */
+/* How compressed produced batches are checked. Uncompressed batches are always checked whole. */
 enum leat_validate {
     LEAT_VALIDATE_FULL, /* their records, too, for which they are uncompressed */
-    LEAT_VALIDATE_CRC,  /* that the bytes are those that were sent */
+    LEAT_VALIDATE_CRC,  /* that the bytes are the sent bytes */
 };
 
 /* A stream's settings, as created and as kept by the coordinator. Zero means "the default". */
