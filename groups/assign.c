@@ -15,13 +15,13 @@ static bool member_reads(const struct leat_group_member *member, uint32_t stream
 
 /* ---- ordered mode ---- */
 
-/* The members that read one stream, those with the fewest logs first; of equals the oldest first. */
+/* The members that read a stream, ordered by the number of their logs; of equals the oldest first. */
 struct readers {
     const uint32_t *counts; /* logs of each member */
     uint32_t count;
     uint16_t heap[LEAT_GROUPS_MEMBERS_MAX]; /* members */
     uint16_t place
-        [LEAT_GROUPS_MEMBERS_MAX]; /* of each member in the heap, plus 1; 0: it does not read this stream */
+        [LEAT_GROUPS_MEMBERS_MAX]; /* of each member in the heap, plus 1; 0: does not read this stream */
 };
 
 static bool reader_before(const struct readers *readers, uint16_t a, uint16_t b)
@@ -94,8 +94,8 @@ static uint32_t owner_find(const struct leat_group *group, const struct leat_gro
     return owner;
 }
 
-/* First everybody keeps what it has; then logs move, one at a time, from a member to one that has at least two fewer.
- * So a member that stays loses as little as balance asks. */
+/* First each member keeps its logs; then logs move, one at a time, to a member with at least two logs fewer. So a
+ * member loses only as many logs as balance needs. */
 static void assign_ordered(struct leat_group *group)
 {
     uint32_t counts[LEAT_GROUPS_MEMBERS_MAX] = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who belongs to a classic group: joins, heartbeats, leaves. See classic.h; classic_share.c has the phases. */
+/* Members of a classic group: joins, heartbeats, leaves. See classic.h; classic_share.c has the phases. */
 #include "groups/classic.h"
 
 #include <inttypes.h>
@@ -55,7 +55,8 @@ bool leat_groups_classic_ensure(struct leat_groups *groups, struct leat_groups_r
 
 /* ---- checks ---- */
 
-/* Who joins again and says no more than before is not refused, however full it is, and from wherever it comes. */
+/* A member that joins again with no more metadata than before is never refused, however full the memory is, and
+ * whatever its address. */
 static bool memory_refused(struct leat_groups *groups, struct leat_groups_request *request)
 {
     const struct leat_group *group = leat_groups_group_find(groups, request->group);
@@ -99,9 +100,9 @@ static bool join_refused(struct leat_groups *groups, struct leat_groups_request 
     return memory_refused(groups, request);
 }
 
-/* SUBTLE: a member that joins again from another address counts for that one only where it has room.
- *  1. One address has half of all members. They join again from a second one, and count for that from then on.
- *  2. The first has nothing now, and takes half of what is left; and so on: two addresses have all. */
+/* SUBTLE: a member that joins again from another address counts for the new address only if this address has room.
+ *  1. One address has half of all members. They join again from a second address, and count for it from then on.
+ *  2. The first address has no members now, and takes half of the rest; and so on: two addresses have all. */
 static void address_note(const struct leat_groups *groups, struct leat_classic_member *member,
                          const struct leat_groups_request *request)
 {
@@ -168,7 +169,7 @@ static bool join_instance_again(struct leat_groups *groups, struct leat_group *g
     memcpy(old_id, old->id, sizeof old_id);
     leat_groups_classic_held_end(groups, &old->join, LEAT_E_MEMBER_FENCED);
     leat_groups_classic_held_end(groups, &old->sync, LEAT_E_MEMBER_FENCED);
-    /* The new one's name, in the old one's place. */
+    /* The new member's id, in the old member's place. */
     struct leat_classic_member *fresh = member_new(groups, group, request);
     if (!fresh) return true;
     memcpy(old->id, fresh->id, sizeof old->id);
@@ -179,8 +180,8 @@ static bool join_instance_again(struct leat_groups *groups, struct leat_group *g
     if (classic->phase != LEAT_CLASSIC_STABLE || !same ||
         !leat_groups_classic_record(groups, group))
         return join_hold(groups, group, old, request);
-    /* Nothing has changed for the others. One that led and does not know of skipping is told that
-     * the old one leads, and so asks for its assignment and makes none. */
+    /* Nothing has changed for the other members. A former leader without support for skip_assignment gets its old
+     * member id as the leader's id, so asks for its assignment and makes none. */
     old->session_ms = request->session_ms;
     old->rebalance_ms = request->classic->rebalance_ms;
     if (old->address != request->address) address_note(groups, old, request);
@@ -201,7 +202,7 @@ static bool join_known(struct leat_groups *groups, struct leat_group *group,
     if (member->pending || classic->phase == LEAT_CLASSIC_EMPTY ||
         classic->phase == LEAT_CLASSIC_PREPARING || !same)
         return join_hold(groups, group, member, request);
-    /* A leader that joins again wants to share out anew; of anybody else the answer was lost. */
+    /* A leader that joins again wants a new assignment; any other member has lost the answer. */
     if (classic->phase == LEAT_CLASSIC_STABLE && leads)
         return join_hold(groups, group, member, request);
     leat_groups_classic_held_end(groups, &member->sync, LEAT_E_CANCELLED);

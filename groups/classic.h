@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Classic groups: consumer groups whose members share out among themselves (Kafka's classic protocol).
+/* Classic groups: consumer groups whose leader member assigns the partitions (Kafka's classic protocol).
  *
- * One namespace with the native groups of groups.h: a classic group is a group of mode LEAT_GROUPS_CLASSIC, lives in
- * the same table of the same home, and its committed offsets are by log, as an ordered group's are. A
- * group without members may turn from one of these two kinds into the other and keeps its offsets; any
- * other mixture is refused (LEAT_E_OTHER_PROTOCOL).
+ * One namespace with the native groups of groups.h: a classic group is a group of mode LEAT_GROUPS_CLASSIC, is in the
+ * same table of the same home, and has its committed offsets by log, like an ordered group. A group without members
+ * may change between classic and ordered, and keeps its offsets; any other mixture is refused
+ * (LEAT_E_OTHER_PROTOCOL).
  *
- * The members name protocols with opaque metadata; the home picks one that all know, makes one
- * member the leader, gives it all metadata, and hands its assignments on. What they mean is not
- * looked at, so eager and cooperative assignors work alike.
+ * The members name protocols with opaque metadata; the home picks a protocol that all members know, makes a member
+ * the leader, gives the leader all metadata, and hands its assignments on. The home does not interpret these, so
+ * eager and cooperative assignors work alike.
  *
- * Durable, and told only after the ack: generation, protocol, leader, offsets. Members with their
- * metadata and assignments are stored as far as the table has room; a classic group whose members were not
- * stored goes on in the same generation counter, and its members are told to join anew.
+ * Durable, and answered only after the ack: generation, protocol, leader, offsets. Members with their metadata and
+ * assignments are stored as far as the table has room; a classic group whose members were not stored goes on in the
+ * same generation counter, and its members are told to join anew.
  */
 #ifndef LEAT_GROUPS_CLASSIC_H
 #define LEAT_GROUPS_CLASSIC_H
@@ -31,7 +31,7 @@ enum {
     LEAT_CLASSIC_SETTLE_US_DEFAULT = 500 * 1000,
     LEAT_CLASSIC_LEAVERS_MAX = LEAT_GROUPS_MEMBERS_MAX,
 };
-/* As a generation: none, the commit of somebody who is no member. */
+/* As a generation: none, for the commit of a client that is no member. */
 #define LEAT_CLASSIC_GENERATION_NONE UINT32_MAX
 
 enum leat_classic_phase {
@@ -48,7 +48,7 @@ struct leat_classic_share {
     struct leat_msg_string member, assignment;
 };
 struct leat_classic_leaver {
-    struct leat_msg_string member, instance; /* one of them may be empty */
+    struct leat_msg_string member, instance; /* either may be empty */
     leat_err rc;                             /* out */
 };
 struct leat_classic_row {

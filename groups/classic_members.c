@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Members of a classic group, as all parts see them: who asks, sessions, what they may take, their end. */
+/* Members of a classic group, for all parts: the member of a request, sessions, memory, removal. */
 #include "base/assert.h"
 #include "groups/internal.h"
 
@@ -37,10 +37,10 @@ void leat_groups_classic_heard(struct leat_groups *groups, struct leat_classic_m
     member->deadline_us = leat_groups_now_us(groups) + (uint64_t)member->session_ms * 1000;
 }
 
-/* SUBTLE: what a classic group had shared out stays its own while it is shared out anew.
- *  1. A member joins again, and the assignments of all are dropped. Strangers fill the home with members.
- *  2. The leader shares out as much as before, and is refused, as there is no room for it now.
- * It counts for the group's maker meanwhile: who was assigned it may have left. */
+/* SUBTLE: a classic group keeps the memory of its assignments during a rebalance.
+ *  1. A member joins again, and all assignments are dropped. Other clients fill the home with members.
+ *  2. The leader assigns as much as before, and is refused, as there is no room now.
+ * This memory counts for the group's maker meanwhile: the assigned members may have left. */
 static size_t assigned_kept(const struct leat_classic *classic)
 {
     size_t now = leat_classic_assigned_bytes(classic);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The phases of a classic group: who is waited for, a generation begins, the leader shares out. And what can
- * be seen of a classic group from outside. */
+/* The phases of a classic group: waiting for members, a new generation, the leader's assignment. Also the description
+ * of a classic group for clients. */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "groups/classic.h"
@@ -110,8 +110,7 @@ static void leader_pick(struct leat_classic *classic)
     if (first) memcpy(classic->leader, first->id, sizeof classic->leader);
 }
 
-/* Those that have not joined again are no members any more; static ones stay as long as their
- * session does. */
+/* Members that have not joined again are removed; static members stay as long as their session. */
 static void absent_drop(struct leat_groups *groups, struct leat_classic *classic)
 {
     for (uint32_t i = classic->member_count; i > 0; i--) {
@@ -134,7 +133,7 @@ static void generation_begin(struct leat_groups *groups, struct leat_group *grou
         return;
     }
     leat_classic_protocol_pick(classic);
-    /* The type stays: a classic group without one is taken for one of commits alone. */
+    /* The type stays: a classic group without a type counts as a group of commits alone. */
     if (joined == 0) classic->protocol[0] = '\0';
     if (joined == 0) classic->assigned_bytes = 0;
     enum leat_classic_phase before = classic->phase;
@@ -182,7 +181,7 @@ void leat_groups_classic_step(struct leat_groups *groups, struct leat_group *gro
         gone = gone || !member->pending;
         leat_groups_classic_member_end(groups, classic, member, LEAT_E_UNKNOWN_MEMBER);
     }
-    /* A leader that is waited for and gone is a member that is gone; one that syncs ends this. */
+    /* A leader whose session ended counts as a member that is gone; a SYNC of the leader ends the wait. */
     if (gone) leat_groups_classic_prepare(groups, group);
     if (classic->phase != LEAT_CLASSIC_PREPARING) return;
     if ((all_joined(classic) && (now >= classic->settle_at_us || classic->member_count == 0)) ||
@@ -292,7 +291,7 @@ leat_err leat_groups_classic_join_answer(struct leat_group *group,
     return LEAT_OK;
 }
 
-/* Answered now, or once what it tells of is acked. */
+/* Answered now, or once the shown state is acked. */
 static bool answer_acked(struct leat_groups *groups, struct leat_groups_request *request)
 {
     if (leat_groups_all_acked(groups)) return leat_groups_answer(request, LEAT_OK, NULL);

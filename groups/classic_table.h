@@ -13,9 +13,9 @@
 struct leat_classic_member {
     char id[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
     uint32_t session_ms, rebalance_ms;
-    uint64_t address; /* for whom its memory counts; 0: stored before that was */
-    /* What it said when it joined, in one block of memory: strings and protocols lie behind each
-     * other in `facts`. */
+    /* to whose share its memory counts; 0: stored by a version without this field */
+    uint64_t address;
+    /* Its JOIN, in one block of memory: strings and protocols are one after the other in `facts`. */
     void *facts;
     size_t facts_bytes;
     struct leat_msg_string instance, client, host;
@@ -42,7 +42,7 @@ struct leat_classic {
     /* Not stored: */
     uint64_t settle_at_us, give_up_at_us, sync_by_us;
     bool first; /* PREPARING, and was empty before: waits for others to come */
-    /* What was shared out last takes so much, until it is shared out anew or nobody is left. */
+    /* Memory of the last assignments, until the next assignment or until no member is left. */
     size_t assigned_bytes;
 };
 
@@ -68,18 +68,18 @@ struct leat_classic_member *leat_classic_instance_find(const struct leat_classic
                                                        struct leat_msg_string instance);
 /** At the end of the members; NULL: no memory. */
 struct leat_classic_member *leat_classic_member_add(struct leat_classic *classic);
-/** Forget it. Nothing of it may be held. */
+/** Remove the member. No request of the member may be held. */
 void leat_classic_member_remove(struct leat_classic *classic, struct leat_classic_member *member);
-/** What a member takes beside its assignment: one that is there, or one that a join would bring. */
+/** The memory of a member without its assignment: of a present member, or of the member that a join would add. */
 size_t leat_classic_member_bytes(const struct leat_classic_member *member);
 size_t leat_classic_join_bytes(const struct leat_classic_call *call);
-/** What the assignments take that members have now. */
+/** The memory of the members' present assignments. */
 size_t leat_classic_assigned_bytes(const struct leat_classic *classic);
-/** Those that have joined, now or earlier. */
+/** The number of members that have joined, now or earlier. */
 uint32_t leat_classic_members_joined(const struct leat_classic *classic);
-/** What protocols its members share out by. type: at most LEAT_CLASSIC_TEXT_BYTES_MAX bytes. */
+/** The protocol type of the members. type: at most LEAT_CLASSIC_TEXT_BYTES_MAX bytes. */
 void leat_classic_type_set(struct leat_classic *classic, struct leat_msg_string type);
-/** Take what a join says. Old facts stay on failure (NO_MEMORY). */
+/** Take the content of a join. Old facts stay on failure (NO_MEMORY). */
 leat_err leat_classic_facts_set(struct leat_classic *classic, struct leat_classic_member *member,
                                 const struct leat_classic_call *call) LEAT_NODISCARD;
 /** Does the join say what the member has said before? */

@@ -27,8 +27,8 @@ struct leat_stream_settings leat_groups_stream_settings(void)
 
 /* ---- time ---- */
 
-/* SUBTLE: a group goes only when nobody waits for anything of it: requests wait for half a minute at most,
- * and each counts as use when it comes; the shortest retention is a minute. */
+/* SUBTLE: a group is deleted only when no request of it waits: requests wait for half a minute at most, and each
+ * counts as use when it comes; the shortest retention is a minute. */
 static void groups_expire(struct leat_groups *groups)
 {
     uint64_t now = leat_groups_now_us(groups);
@@ -63,8 +63,8 @@ static bool brings_more(struct leat_groups *groups, const struct leat_groups_req
     return false;
 }
 
-/* Behind one of the same group that waits, so that they keep their order: a commit that was acked would be undone by an
- * earlier one, and who leaves behind his commit would have it refused. */
+/* Does a request of the same group wait already? Then this request waits too, to keep the order: otherwise an earlier
+ * commit would undo an acked later commit, and the commit of a member that leaves afterwards would be refused. */
 static bool waits_behind(const struct leat_groups *groups,
                          const struct leat_groups_request *request)
 {
@@ -82,10 +82,10 @@ static bool waits_behind(const struct leat_groups *groups,
 
 /* SUBTLE: an address that has half of the memory for tables must not get the other half by a restart.
  *  1. An address has half of the node's memory for tables, in some homes. The server starts again.
- *  2. Homes read their tables one after the other. Those are not read yet; the address fills others.
+ *  2. Homes read their tables in turn. Before the homes with its groups are read, the address fills other homes.
  *  3. Then the other homes are read: the address has all of the memory.
- * So what is new waits until all homes have read theirs; what is there goes on. A home that can't be read holds up
- * nobody for longer than LEAT_GROUPS_READ_US_MAX. */
+ * So requests that add something wait until all homes have read their tables; other requests go on. An unreadable
+ * home holds up requests for at most LEAT_GROUPS_READ_US_MAX. */
 static bool waits_for_reading(struct leat_groups *groups, struct leat_groups_request *request)
 {
     if (!waits_behind(groups, request) && (all_read(groups) || !brings_more(groups, request)))
@@ -206,8 +206,8 @@ static void wake_up(struct leat_groups *groups)
             group->members[m].deadline_us =
                 leat_groups_now_us(groups) + (uint64_t)group->members[m].session_ms * 1000;
     }
-    /* Those that waited for this stand in front; what they wait for next stands behind them. The
-     * list is not walked: one request may end another, a join the same member's earlier one. */
+    /* Requests that waited for this are first in the list; if they wait again, they are appended. The list is not
+     * walked: a request may end another request, as a join ends an earlier join of the same member. */
     while (!leat_list_empty(&groups->waiting)) {
         struct leat_groups_request *request =
             LEAT_CONTAINER(groups->waiting.next, struct leat_groups_request, link);
@@ -244,7 +244,7 @@ static bool name_ok(const char *name)
     return name[0] != '\0';
 }
 
-/* Who only looks keeps nothing. */
+/* A request that only reads does not count as use. */
 static void group_note_use(struct leat_groups *groups, const struct leat_groups_request *request)
 {
     bool looks = request->kind == LEAT_GROUPS_FETCH || request->kind == LEAT_GROUPS_DESCRIBE ||
@@ -267,9 +267,9 @@ bool leat_groups_do(struct leat_groups *groups, struct leat_groups_request *requ
             request, LEAT_E_BAD_NAME,
             "a group's name has 1 to 249 bytes, none of them control characters");
     if (groups->broken) return leat_groups_answer(request, groups->broken_rc, groups->why);
-    /* An address that is connected to many cores and nodes comes to one home by all of them. Heartbeats don't wait:
-     * refused with what does, they would cost members of large groups their sessions, and others theirs when many
-     * addresses have all places. */
+    /* An address may be connected to many cores and nodes, and reach a home through all of them. Heartbeats don't
+     * wait: if this limit applied to heartbeats, members of large groups would lose their sessions, and so would
+     * other members when many addresses have all places. */
     bool beat =
         request->kind == LEAT_GROUPS_HEARTBEAT || request->kind == LEAT_GROUPS_CLASSIC_HEARTBEAT;
     bool may_wait = !beat || groups->life != LIFE_AWAKE;
@@ -296,14 +296,15 @@ bool leat_groups_do(struct leat_groups *groups, struct leat_groups_request *requ
 void leat_groups_cancel(struct leat_groups *groups, struct leat_groups_request *request)
 {
     LEAT_ASSERT_OWNER(groups->options.core);
-    /* A commit that asks about segment groups has questions under way that point at it. */
+    /* A commit that asks about segment groups has queries under way that point to the request. */
     if (request->state == REQUEST_FREE || request->state == REQUEST_QUERY) return;
     struct leat_group *group = leat_groups_group_find(groups, request->group);
     if (group && group->classic) leat_groups_classic_cancel(groups, group, request);
     for (uint32_t i = 0; group && i < group->member_count; i++) {
         if (group->members[i].join != request) continue;
         group->members[i].join = NULL;
-        /* Nobody knows its name yet: it can't come back. Others have their session to do so. */
+        /* The member does not know its id yet, so can't come back. Any other member may come back within its
+         * session. */
         if (group->members[i].fresh) group->members[i].gone = true;
         group->members[i].deadline_us =
             leat_groups_now_us(groups) + (uint64_t)group->members[i].session_ms * 1000;

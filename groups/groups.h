@@ -2,28 +2,26 @@
 /* Consumer groups: consumers that share a name share a stream's logs, and what they have committed
  * is durable.
  *
- * Every group has one home, leat_groups_home(name): one of the LEAT_GROUPS_HOMES logs of the internal
- * stream "leat.sets", which are spread over its streamlets, and so over nodes. With each home log
- * lives one `struct leat_groups` on that log's core. It
- * is a pure state machine: requests, acks of the home log and time go in; answers and batches for
- * the home log come out. Its whole table (generations, members, assignments, committed offsets)
- * travels in the start entries of the home log, so nothing is lost by retention and recovery reads
- * one segment (why: an offsets stream that has only its batches loses the place of every group that
- * was quiet for longer than the retention).
+ * Every group has one home, leat_groups_home(name): one of the LEAT_GROUPS_HOMES logs of the internal stream
+ * "leat.sets", which are spread over its streamlets, and so over nodes. Each home log has a `struct leat_groups` on
+ * its core. This is a pure state machine: requests, acks of the home log and time go in; answers and batches for the
+ * home log come out. The whole table (generations, members, assignments, committed offsets) is in the start entries
+ * of the home log, so nothing is lost by retention, and recovery reads a single segment. (An offsets stream with only
+ * batches would lose the offsets of every group that was idle for longer than the retention.)
  *
  * What is promised:
  * - In one generation a unit (see below) has at most one owner.
  * - A generation is used once: the counter of a group continues after restarts, so that the commit of
  *   a member that slept through a rebalance is refused by name.
  * - A committed offset never goes back, unless `force` is set.
- * - No answer tells of a change before the batch that carries it is acked. The table itself changes
- *   when a request has passed its checks, and may so be ahead of the log; batches hold absolute
- *   values, hence replaying one that a snapshot already covers changes nothing in the end.
+ * - No answer shows a change before the batch with this change is acked. The table itself changes when a request has
+ *   passed its checks, and may be ahead of the log; batches hold absolute values, so the replay of a batch that a
+ *   snapshot already covers changes nothing in the end.
  *
- * Units. Mode ordered: one unit = one log; its owner reads all of it, in order. Mode parallel: one
- * unit = one segment group (16 segments) of one log; those of one log are read by different members at the
- * same time (KerA thesis §5.2.3). New ones need no rebalance: an assignment names an endless
- * arithmetic series of segment groups (struct leat_groups_assigned).
+ * Units. Mode ordered: one unit = one log; the unit's owner reads the whole log, in order. Mode parallel: one unit =
+ * one segment group (16 segments) of a log; different members read the segment groups of a log at the same time (KerA
+ * thesis §5.2.3). New segment groups need no rebalance: an assignment names an endless arithmetic series of segment
+ * groups (struct leat_groups_assigned).
  */
 #ifndef LEAT_GROUPS_GROUPS_H
 #define LEAT_GROUPS_GROUPS_H
@@ -86,10 +84,9 @@ enum { LEAT_SEGMENT_GROUP_NONE = -1 };
 /* One committed offset: the next to be read.
  * Ordered mode: group = LEAT_SEGMENT_GROUP_NONE.
  * Parallel mode: the segment group, >= 0. In a COMMIT an offset at or past the group's end, or
- * LEAT_SEGMENT_GROUP_DONE, finishes it. FETCH answers per log with one row for the first
- * unfinished segment group G (all groups below it are done; its offset is where to go on, or 0: from its
- * beginning), then one row per group above G that is begun (offset) or done
- * (LEAT_SEGMENT_GROUP_DONE), ascending. */
+ * LEAT_SEGMENT_GROUP_DONE, finishes it. FETCH answers per log with a row for the first unfinished segment group G
+ * (all groups below G are done; the offset is the place to go on, or 0: from the beginning of G), then a row for each
+ * group above G that is begun (offset) or done (LEAT_SEGMENT_GROUP_DONE), ascending. */
 struct leat_groups_offset {
     struct leat_log_ref log;
     int64_t group;
@@ -120,7 +117,7 @@ enum leat_groups_kind {
 
 struct leat_classic_call;
 
-/* One request. The caller's storage; with all it points at borrowed until it is answered. */
+/* A request. The caller's storage; borrowed, with all that it points to, until the answer. */
 struct leat_groups_request {
     enum leat_groups_kind kind;
     char group[LEAT_GROUPS_NAME_BYTES_MAX + 1];
@@ -150,9 +147,9 @@ struct leat_groups_request {
     struct leat_groups_offset *offsets;
     size_t offset_count;
 
-    /* FETCH, DESCRIBE, LIST, CLASSIC_JOIN, CLASSIC_SYNC: what is given may take so many bytes, which the caller
-     * has put to an account. It would take more: LEAT_E_NO_MEMORY, and answer_bytes says how much; the same
-     * request may be asked again with that. A join or sync that was held takes what it takes. */
+    /* FETCH, DESCRIBE, LIST, CLASSIC_JOIN, CLASSIC_SYNC: the answer may take so many bytes, which the caller has
+     * counted in an account. If the answer needs more: LEAT_E_NO_MEMORY, and answer_bytes says how much; the same
+     * request may be repeated with this number. A held join or sync has no such limit. */
     size_t answer_bytes_max;
     size_t answer_bytes; /* out: of what is given, or would be */
 
@@ -216,17 +213,17 @@ struct leat_groups_options {
     const struct leat_env *env; /* clock, random */
     struct leat_timers *timers; /* room for one timer per home */
     uint32_t home;              /* 0 .. LEAT_GROUPS_HOMES - 1 */
-    uint64_t settle_us;         /* 0: LEAT_GROUPS_SETTLE_US_DEFAULT. How long a group that gets its
-                                   first members waits for more before it shares out */
-    uint64_t classic_settle_us; /* the same of a classic group, anew with each that comes meanwhile;
-                                   0: LEAT_CLASSIC_SETTLE_US_DEFAULT */
-    uint64_t retention_us;      /* 0: for ever. A group that so long has had no members and in which
-                                   nothing was committed goes, with its offsets. Counted from the
-                                   restart, where there was one */
-    uint64_t group_bytes_max;   /* 0: LEAT_CLASSIC_MEMORY_BYTES_MAX */
+    /* 0: LEAT_GROUPS_SETTLE_US_DEFAULT. How long a group with its first members waits for more before it assigns */
+    uint64_t settle_us;
+    /* the same of a classic group, anew with each joining member; 0: LEAT_CLASSIC_SETTLE_US_DEFAULT */
+    uint64_t classic_settle_us;
+    /* 0: for ever. A group without members and commits for so long is deleted, with its offsets. Counted from the
+     * last restart, if later */
+    uint64_t retention_us;
+    uint64_t group_bytes_max;      /* 0: LEAT_CLASSIC_MEMORY_BYTES_MAX */
     struct leat_groups_room *room; /* of the node; NULL: without limit */
-    bool followed;                 /* another node may have the home before this one knows: what was
-                                   committed is told after an append only */
+    /* another node may have the home before this node knows: committed offsets are shown only after an append */
+    bool followed;
     struct leat_groups_broker broker;
     void *ctx; /* of the broker's functions */
 };
@@ -251,18 +248,18 @@ struct leat_stream_settings leat_groups_stream_settings(void);
 /**
  * Create an empty table. Give leat_groups_app() to leat_log_create() of the home log.
  *
- * A home log starts cold and reads its state back at its first append. So the groups make that append
- * themselves when the first request comes (one batch that says nothing); requests wait for its ack.
- * Members that the table then names have one whole session to be heard of.
+ * A home log starts cold and reads its state back at its first append. So the groups make this append themselves when
+ * the first request comes (an empty batch); requests wait for its ack. Members in the table then have a whole session
+ * to send a request.
  * Thread: home core.  Allocates: yes.
  */
 leat_err leat_groups_create(const struct leat_groups_options *options,
                             struct leat_groups **out_groups) LEAT_NODISCARD;
-/** Answers every waiting request with LEAT_E_TIMEOUT, in this call: nowhere else does on_done run inside a call. The
- * client asks again, and finds the node that has the home then. No append may be in flight: stop the home log first.
- * Queries may be: each ends later, and its request is answered in the same way. NULL is fine. */
+/** Answers every waiting request with LEAT_E_TIMEOUT, in this call: no other call runs on_done inside. The client
+ * asks again, and finds the present node of the home. No append may be in flight: stop the home log first. Queries
+ * may be in flight: each ends later, and its request is answered in the same way. NULL is fine. */
 void leat_groups_destroy(struct leat_groups **groups);
-/** How the table travels in the home log. snapshot_bytes is at most LEAT_START_BYTES_MAX / 2. */
+/** How the table is stored in the home log. snapshot_bytes is at most LEAT_START_BYTES_MAX / 2. */
 struct leat_log_app leat_groups_app(struct leat_groups *groups);
 /**
  * Do one request.
@@ -270,32 +267,30 @@ struct leat_log_app leat_groups_app(struct leat_groups *groups);
  * Returns true: answered now, see request->rc (on_done does not run). false: on_done runs exactly
  * once, later, or inside this call where the home's log fails: the request may be gone already.
  *
- * JOIN is held until the group has settled: all members have joined again, or those that did not
- * within the longest session of the group have been dropped; then the new generation is made durable
- * and all held joins are answered. Members learn of a rebalance by STALE_GENERATION from their next
- * heartbeat; until the new generation is there they may still commit under the old one, and should
- * do so before they join again.
- * COMMIT, DELETE: answered once acked. LEAVE, HEARTBEAT: answered at once. FETCH: answered once all
- * that it can see is acked; at a home that is followed, once an append is that began after it.
+ * JOIN is held until the group has settled: all members have joined again, or those that did not within the longest
+ * session of the group have been dropped; then the new generation is made durable and all held joins are answered.
+ * Members learn of a rebalance by STALE_GENERATION from their next heartbeat; until the new generation is there they
+ * may still commit under the old generation, and should do so before they join again.
+ * COMMIT, DELETE: answered once acked. LEAVE, HEARTBEAT: answered at once. FETCH: answered once all shown offsets
+ * are acked; at a home that is followed, once an append that began after the request is acked.
  * Thread: home core.  Blocks: never.  Allocates: yes (control path).
  */
 bool leat_groups_do(struct leat_groups *groups, struct leat_groups_request *request) LEAT_NODISCARD;
-/** The requester is gone: a waiting request is answered LEAT_E_CANCELLED at once by on_done
- * (inside). What it has started goes on. A request that is not waiting is left alone. */
+/** The requester is gone: a waiting request is answered LEAT_E_CANCELLED at once by on_done (inside). Started work
+ * goes on. A request that is not waiting is left alone. */
 void leat_groups_cancel(struct leat_groups *groups, struct leat_groups_request *request);
 
 /**
- * The table is what was stored, if anything was.
+ * The table has been read from the home log, or the log was empty.
  *
- * A group or offset that is new is taken only when that is so of all homes of the node: before that nobody knows how
- * much its address has. Such requests wait meanwhile, for each home no longer than LEAT_GROUPS_READ_US_MAX since it
- * was made.
+ * A new group or offset is accepted only when all homes of the node have been read: before, the share of its address
+ * is unknown. Such requests wait meanwhile, for each home at most LEAT_GROUPS_READ_US_MAX since the home was made.
  */
 void leat_groups_is_read(struct leat_groups *groups);
 /** The home log has room again (leat_log_events.on_room). */
 void leat_groups_on_room(struct leat_groups *groups);
-/** A stream has more streamlets now: groups that read it are shared out anew. Returns how many rows of the table were
- * looked at: groups, members, logs. */
+/** A stream has more streamlets now: its groups are rebalanced. Returns how many rows of the table were looked at:
+ * groups, members, logs. */
 uint32_t leat_groups_on_stream_changed(struct leat_groups *groups, uint32_t stream);
 /** A stream is gone: its logs leave all groups. Returns the same. */
 uint32_t leat_groups_on_stream_deleted(struct leat_groups *groups, uint32_t stream);

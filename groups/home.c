@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all parts do with a home: its groups, answers, requests that wait, and its end when it is out of order. */
+/* A home, for all parts: groups, answers, waiting requests, and the end of a home that is out of order. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The home log of the groups: records gather into batches, one batch is on its way at a time, and
- * nothing is told before the batch that carries it is acked. */
+/* The home log of the groups: records gather into batches, one batch is on its way at a time, and no change is shown
+ * before the batch with this change is acked. */
 #include "groups/internal.h"
 
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/mem.h"
 
-/* What was never written to takes no memory: after a large batch new ones cost less than 64 homes that keep theirs. */
+/* Untouched buffers take no memory: after a large batch, new buffers cost less than 64 homes that keep large
+ * buffers. */
 void leat_groups_buffers_renew(struct leat_groups *groups)
 {
     LEAT_ASSERT_OWNER(groups->options.core);
@@ -86,8 +87,7 @@ void leat_groups_append_try(struct leat_groups *groups)
 void leat_groups_wait_ack(struct leat_groups *groups, struct leat_groups_request *request)
 {
     LEAT_ASSERT_OWNER(groups->options.core);
-    /* Everything added until now: in the batch that gathers, if it has something, else in the one
-     * before. */
+    /* All records added until now: in the gathering batch, if it has records, otherwise in the batch before. */
     request->ack_sequence = groups->gathering - (groups->builder.record_count == 0);
     leat_groups_wait_begin(groups, request, REQUEST_ACK);
     request->rc = LEAT_OK;
@@ -98,12 +98,13 @@ bool leat_groups_all_acked(const struct leat_groups *groups)
     return !groups->in_flight && groups->sealed_bytes == 0 && groups->builder.record_count == 0;
 }
 
-/* SUBTLE: that all is acked does not make this the home still.
- *  1. The home was followed while its node was cut off, which has not heard of it. The new home acks a commit.
- *  2. A member that reaches both asks the old one. Its table has an offset from before that commit: there the member
- *     goes on, and the group has gone back.
- * A log that was fenced acks nothing more. So what is told waits for an append that begins after the question: one
- * that was on its way may have been on all copies before the fence. */
+/* SUBTLE: this node may have lost the home although all its appends are acked.
+ *  1. This node was cut off; another node has the home by now, which this node has not heard. The new home acks a
+ *     commit.
+ *  2. A member that reaches both nodes asks the old home, whose table has an offset from before this commit: the
+ *     member goes on from there, and the group has gone back.
+ * A log that was fenced acks nothing more. So the answer waits for an append that begins after the request: an
+ * earlier append may have been on all copies before the fence. */
 bool leat_groups_must_append(struct leat_groups *groups)
 {
     LEAT_ASSERT_OWNER(groups->options.core);

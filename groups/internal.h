@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the groups: one home's state, and what its rooms do for each other. Thread: home core.
+/* Private to the groups: the state of a home, and the functions between its files. Thread: home core.
  *
  * home.c: the groups of a home, answers, requests that wait. home_log.c: batches and acks. places.c: room for groups.
- * groups.c: life, requests, time. members.c: joins and sharing out. classic.c, classic_members.c, classic_share.c: the
- * same of classic groups. offsets.c: commits, fetches, deletion. state.c: snapshot and replay. table.c,
- * classic_table.c: the data. stored.c: what comes of bodies.def. Nothing calls what calls it. */
+ * groups.c: life, requests, time. members.c: joins and sharing out. classic.c, classic_members.c, classic_share.c:
+ * the same of classic groups. offsets.c: commits, fetches, deletion. state.c: snapshot and replay. table.c,
+ * classic_table.c: the data. stored.c: the functions from bodies.def. No two of these files call each other. */
 #ifndef LEAT_GROUPS_INTERNAL_H
 #define LEAT_GROUPS_INTERNAL_H
 
@@ -16,7 +16,7 @@
 #include "groups/stored.h"
 #include "groups/table.h"
 
-/* Rows that are looked at for answers of joins before others have their turn. */
+/* Rows that are read for answers of joins before other requests have their turn. */
 enum { SLICE_ROWS = 128 * 1024 };
 enum { RETRY_US = 100 * 1000, READ_POLL_US = 5 * 1000, RECORD_HEAD_BYTES = 512 };
 /* README.md, "States". */
@@ -53,7 +53,7 @@ struct leat_groups {
     struct leat_list querying;
     struct leat_list reading;  /* until all homes of the node have read their tables */
     bool unread;               /* counted as such in options.room */
-    uint64_t read_by_us;       /* longer nobody waits for that */
+    uint64_t read_by_us;       /* the end of the wait for reading */
     struct leat_shares shares; /* of LEAT_GROUPS_WAITING_MAX requests in these lists */
     bool untold;               /* joins that are acked wait for the next slice */
 };
@@ -82,7 +82,7 @@ extern const char leat_groups_gone_words[];
 struct leat_group *leat_groups_group_find(struct leat_groups *groups, const char *name);
 /** Forget a group and all it holds; an unknown name is fine. */
 void leat_groups_group_remove(struct leat_groups *groups, const char *name);
-/** It is one of this home's from now on. */
+/** Add the group to this home. */
 void leat_groups_group_add(struct leat_groups *groups, struct leat_group *group);
 /** NULL: there is room for so much more of an address; else why not. bytes: encoded. */
 const char *leat_groups_lacks(const struct leat_groups *groups, uint64_t address,
@@ -91,7 +91,7 @@ const char *leat_groups_lacks(const struct leat_groups *groups, uint64_t address
 void leat_groups_table_clear(struct leat_groups *groups);
 /** At most so many bytes, encoded. */
 size_t leat_groups_table_bytes(const struct leat_groups *groups);
-/** Fill in the answer; does not tell it. Always true: what leat_groups_do() returns for it. */
+/** Fill in the answer, without on_done. Always true: the result of leat_groups_do(). */
 bool leat_groups_answer(struct leat_groups_request *request, leat_err rc, const char *why);
 /** May the answer take so many bytes? false: it is answered by how many. */
 bool leat_groups_answer_fits(struct leat_groups_request *request, size_t bytes);
@@ -119,7 +119,7 @@ struct leat_msg_writer leat_groups_record_begin(struct leat_groups *groups);
 void leat_groups_record_add(struct leat_groups *groups, const struct leat_msg_writer *writer);
 /** A record that changes nothing: its ack shows that this is the home still. */
 void leat_groups_nothing_add(struct leat_groups *groups);
-/** New buffers; nothing is in those that are there. Without memory these stay. */
+/** New buffers, while the present buffers are empty. Without memory these stay. */
 void leat_groups_buffers_renew(struct leat_groups *groups);
 /** Send what gathered, unless a batch is on its way or the log has no room. May break the home. */
 void leat_groups_append_try(struct leat_groups *groups);
@@ -178,10 +178,10 @@ bool leat_groups_members_have_room(const struct leat_groups *groups, uint64_t ad
                                    const struct leat_classic_member *except, size_t bytes);
 /** Its session begins anew. */
 void leat_groups_classic_heard(struct leat_groups *groups, struct leat_classic_member *member);
-/** Forget a member; what it waits for is answered by `rc`. */
+/** Remove a member; its held requests are answered by `rc`. */
 void leat_groups_classic_member_end(struct leat_groups *groups, struct leat_classic *classic,
                                     struct leat_classic_member *member, leat_err rc);
-/** What it holds, a member's join or sync, is answered by `rc`: its answer would be news of yesterday. */
+/** A held join or sync of a member is answered by `rc`: a normal answer would be out of date. */
 void leat_groups_classic_held_end(struct leat_groups *groups, struct leat_groups_request **held,
                                   leat_err rc);
 
@@ -209,8 +209,7 @@ void leat_groups_classic_step(struct leat_groups *groups, struct leat_group *gro
 uint64_t leat_groups_classic_next_us(const struct leat_classic *classic);
 /** After a restart: all members have a session to be heard of. */
 void leat_groups_classic_wake(struct leat_groups *groups, struct leat_classic *classic);
-/** Fill in what a member learns of its generation. leader: says who leads, in place of the truth, or
- * NULL. */
+/** Fill in the answer to a member's join. leader: the leader's id to show instead of the real id, or NULL. */
 leat_err leat_groups_classic_join_answer(struct leat_group *group,
                                          struct leat_classic_member *member,
                                          struct leat_groups_request *join, const char *leader);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who belongs to a group: joins, heartbeats, leaves, silence, and the sharing out that follows. */
+/* Members of a group: joins, heartbeats, leaves, silence, and the new assignment that follows. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static int number_order(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* All logs of what the members read, each stream once; those of nobody's stream keep their offsets. */
+/* All logs of the members' streams, each stream once; logs of other streams keep their offsets. */
 static leat_err logs_gather(struct leat_groups *groups, struct leat_group *group)
 {
     size_t most = (size_t)group->member_count * LEAT_GROUPS_STREAMS_MAX, count = 0;
@@ -110,7 +110,7 @@ size_t leat_groups_join_fill(struct leat_groups *groups, struct leat_groups_requ
     return (size_t)group->member_count + group->log_count;
 }
 
-/* The new generation. Its members are those that have joined; it is told once it is durable. */
+/* The new generation. Its members are the members that have joined; they hear of the generation once it is durable. */
 static void generation_begin(struct leat_groups *groups, struct leat_group *group)
 {
     /* Its logs may fill a batch. */
@@ -265,7 +265,7 @@ bool leat_groups_do_join(struct leat_groups *groups, struct leat_groups_request 
                                   "the group has as many members as it may");
     if (member && group->phase == LEAT_GROUP_STABLE && !member->join &&
         subscription_same(member, request)) {
-        /* Its answer was lost: nothing has changed, so nobody needs to be disturbed. */
+        /* The member's answer was lost: nothing has changed, so no rebalance is needed. */
         if (!leat_groups_answer_fits(request, group->log_count * sizeof *request->assigned))
             return true;
         bool waits = leat_groups_must_append(groups);
@@ -355,8 +355,8 @@ bool leat_groups_do_leave(struct leat_groups *groups, struct leat_groups_request
         leat_groups_tell(groups, join);
     }
     leat_groups_prepare(groups, group);
-    /* The last one out: recorded now. Waiting for others to settle, a server that stops meanwhile would hold the
-     * place of a member that has left for a whole session. */
+    /* The last one out: recorded now. If this waited for the group to settle, and the server stopped meanwhile, the
+     * place of the member that left would be held for a whole session. */
     bool live = false;
     for (uint32_t i = 0; i < group->member_count; i++)
         live |= !group->members[i].gone;

@@ -36,8 +36,8 @@ static bool commit_row_refused(struct leat_groups *groups, struct leat_group *gr
     if (!grouped && row->offset == LEAT_SEGMENT_GROUP_DONE)
         return leat_groups_answer(request, LEAT_E_INVALID, "that is no offset of a log");
     struct leat_group_log *log = leat_group_log_find(group, row->log);
-    /* Else anybody fills the table with logs that nobody ever drops. Those of classic groups were found by their
-     * topics. */
+    /* Otherwise any client could fill the table with logs that are never dropped. Logs of classic groups were looked
+     * up by topic. */
     if (!member && !request->classic && !log && !log_exists(groups, row->log))
         return leat_groups_answer(request, LEAT_E_UNKNOWN_LOG, "there is no such log");
     if (member && (!log || leat_group_owner(group, log, row->group) != member->serial) &&
@@ -45,7 +45,7 @@ static bool commit_row_refused(struct leat_groups *groups, struct leat_group *gr
         return leat_groups_answer(
             request, LEAT_E_NOT_ASSIGNED,
             "a log or segment group of the commit is not assigned to this member");
-    /* Known only once the log was asked: segment groups that retention dropped hold nobody back. */
+    /* Known only once the log was asked: segment groups that retention dropped are not waited for. */
     if (!queries) return false;
     uint64_t first = log ? log->first_group : 0;
     if (queries[index].rc == LEAT_OK && queries[index].first_group > first)
@@ -105,8 +105,8 @@ static size_t note_bytes(uint32_t leader_epoch_plus_1, uint32_t metadata_bytes)
                                                          : 0;
 }
 
-/* At most: what the rows take in a record, what the table grows by, and what its memory does. Who commits what the
- * group has already, with metadata of the same size, needs no more. */
+/* Upper bounds: bytes of the rows in a record, growth of the stored table, and growth of its memory. A commit of
+ * known logs, with metadata of the same size, needs no more. */
 static void commit_measure(struct leat_group *group, const struct leat_groups_request *request,
                            size_t *out_record, size_t *out_growth, size_t *out_memory)
 {
@@ -215,7 +215,7 @@ static leat_err row_apply(struct leat_group *group, const struct leat_groups_req
     if (!log || leat_group_commit(group, log, row.group, row.offset, force) != LEAT_OK)
         return LEAT_E_NO_MEMORY;
     if (group->mode != LEAT_GROUPS_PARALLEL) {
-        /* The value that stands now, so that a replay can't bring back a lower one. */
+        /* The present value, so that a replay can't bring back a lower value. */
         bool stands = log->offset == row.offset;
         row.offset = log->offset;
         if (stands && leat_group_offset_note(log, row.leader_epoch_plus_1, row.metadata,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places for groups: who makes way for a new one, and how a group is forgotten. */
+/* Places for groups: which group is dropped for a new group, and how a group is removed. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -12,8 +12,9 @@ static bool has_a_set(const struct leat_groups *groups, uint64_t address)
     return false;
 }
 
-/* One that says nothing makes way: groups that were joined once and never committed. Those of the same maker, and only
- * for an address that has none others', too. Recorded, else a restart would find more groups than there may be. */
+/* An idle group is dropped for a new group: joined once, and never committed to. First idle groups of the same maker;
+ * groups of other makers only for an address without any. Recorded, otherwise a restart would find more groups than
+ * may exist. */
 static void group_idle_drop(struct leat_groups *groups, uint64_t maker)
 {
     if (!leat_groups_record_fits(groups, RECORD_HEAD_BYTES)) return;
@@ -46,7 +47,7 @@ bool leat_groups_group_room(struct leat_groups *groups, struct leat_groups_reque
     const uint32_t more = group == NULL;
     const uint64_t maker = again ? 0 : group ? group->maker : request->address;
     size_t bytes = 4 * RECORD_HEAD_BYTES, memory = leat_group_memory_bytes_max();
-    if (again) { /* only streams beyond those that it named before take room: the table counts 5 bytes for each */
+    if (again) { /* only additional streams take room: the table counts 5 bytes for each */
         bytes = request->stream_count > again->stream_count
                     ? 5 * (size_t)(request->stream_count - again->stream_count)
                     : 0;

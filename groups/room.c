@@ -14,8 +14,8 @@ static uint32_t bucket_of(const struct leat_groups_room *room, uint64_t address)
     return leat_share_bucket(room->number, address, LEAT_GROUPS_ROOM_BUCKETS);
 }
 
-/* SUBTLE: homes of other cores may take the same bytes at this moment. Each of them then has one commit more than it
- * may, which is less than what malloc leaves between blocks. */
+/* SUBTLE: homes of other cores may take the same bytes at this moment. Each home then exceeds its limit by a commit,
+ * which is less than malloc's overhead between blocks. */
 bool leat_groups_room_has(const struct leat_groups_room *room, uint64_t address, uint64_t more)
 {
     uint64_t all = atomic_load_explicit(&room->bytes, memory_order_relaxed), own = 0;

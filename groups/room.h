@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that the tables of all homes of a node take, and how much of it is of groups that one address made.
+/* The memory of the tables of all homes of a node, and the share of each address: the groups that the address made.
  *
- * An address has no more of anything than what is left free beside it: alone it gets half, and however many take all
- * that they may, something is left for the next. Private to the groups and their broker. Thread: any. */
+ * An address has at most as much as is left free: a single address gets half, and with any number of addresses
+ * something is left for the next address. Private to the groups and their broker. Thread: any. */
 #ifndef LEAT_GROUPS_ROOM_H
 #define LEAT_GROUPS_ROOM_H
 
@@ -14,8 +14,8 @@
 
 enum { LEAT_GROUPS_ROOM_BUCKETS = 4096 };
 
-/* Counts by a hash of the address, with a number that is drawn anew at each start: two addresses that share a bucket
- * share its part, and nobody can tell which do. */
+/* Counts by a hash of the address, with a number that is drawn anew at each start: two addresses in a bucket share
+ * its part, and an attacker can't compute which do. */
 struct leat_groups_room {
     uint64_t bytes_max;
     uint64_t number; /* odd */
@@ -25,8 +25,8 @@ struct leat_groups_room {
         unread; /* homes whose tables were not read yet: the counts are too low by these */
 };
 
-/** Of `most` all hold `all`, `own` of that this address: may it have so many more? address 0: nobody knows whose it is,
- * which is bound by `most` alone. */
+/** Of `most` all hold `all`, `own` of that this address: may it have so many more? address 0: unknown, limited by
+ * `most` alone. */
 static inline bool leat_groups_share_has(uint64_t address, uint64_t own, uint64_t all,
                                          uint64_t most, uint64_t more)
 {
@@ -39,7 +39,7 @@ void leat_groups_room_init(struct leat_groups_room *room, const struct leat_rand
                            uint64_t bytes_max);
 /** May an address have so many bytes more? */
 bool leat_groups_room_has(const struct leat_groups_room *room, uint64_t address, uint64_t more);
-/** What a group of an address takes, after what it took before. Never refused: what is stored is kept. */
+/** Counts a group's memory: `before`, then `after`. Never refused: stored groups are kept. */
 void leat_groups_room_count(struct leat_groups_room *room, uint64_t address, uint64_t before,
                             uint64_t after);
 /** What is taken beyond bytes_max: homes came from another node, or the budget was larger once. */

@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 
-/* Members of classic groups are taken along while there is room: without them a classic group goes on in its
- * generation, and its members join anew. */
+/* Members of classic groups are taken along while there is room: a classic group without stored members goes on in
+ * its generation, and its members join anew. */
 static void snapshot_encode(struct leat_groups *groups, struct leat_msg_writer *writer)
 {
     size_t used = leat_groups_table_bytes(groups);
@@ -82,7 +82,7 @@ static bool replay_commit(struct leat_groups *groups, struct leat_msg_reader *re
     return !reader->failed;
 }
 
-/* A classic group's members and generation; what it has committed is recorded apart. */
+/* A classic group's members and generation; its committed offsets have separate records. */
 static bool replay_group(struct leat_groups *groups, struct leat_msg_reader *reader)
 {
     struct leat_stored_record record;

@@ -17,7 +17,7 @@ enum record_kind {
 
 /* `fields`: how many are there, see bodies.def. `classic` has no bytes here: the classic group stands there. */
 struct leat_stored_log {
-    struct leat_group_log log; /* without what it points to */
+    struct leat_group_log log; /* without its pointers */
     uint32_t number_count, fields;
     struct leat_msg_bin metadata;
 };

@@ -140,7 +140,7 @@ leat_err leat_group_logs_add(struct leat_group *group, const struct leat_log_ref
         group->logs = logs;
         group->log_room = room;
     }
-    /* From behind: each row finds its place free. */
+    /* From the end: the place of each row is free then. */
     uint32_t old = group->log_count, at = old + fresh;
     group->log_count = at;
     for (size_t i = count; i > 0 && at > old;) {
@@ -418,7 +418,7 @@ static void log_encode(struct leat_msg_writer *writer, const struct leat_group_l
     LEAT_MSG_WRITE_BEHIND(writer, leat_stored_log, &stored, number_count);
 }
 
-/* Behind the elements of a list of a group, or its classic group. */
+/* For reading on after the elements of a list of a group, or of its classic group. */
 #define BEHIND(member) offsetof(struct leat_stored_group, member)
 
 static const struct leat_msg_row *group_row(bool classic)
@@ -507,7 +507,7 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_group *group)
                                   stored.metadata.bytes) == LEAT_OK;
 }
 
-/* What stands behind the name and the numbers. */
+/* The fields after the name and the numbers. */
 static bool group_read(struct leat_msg_reader *reader, struct leat_stored_group *stored,
                        uint32_t left, struct leat_group *group)
 {
@@ -537,7 +537,7 @@ struct leat_group *leat_group_decode(struct leat_msg_reader *reader)
     const bool classic = leat_msg_read_u32(&ahead) == LEAT_GROUPS_CLASSIC;
     uint32_t left = leat_msg_row_read(reader, group_row(classic), &stored);
     struct leat_group *group = NULL;
-    if (!reader->failed && stored.next_serial > 0) /* 0 would name nobody */
+    if (!reader->failed && stored.next_serial > 0) /* serial 0 means no member */
         group = leat_group_create(stored.name, (enum leat_groups_mode)stored.mode);
     if (group) {
         group->generation = stored.generation;

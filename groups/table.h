@@ -53,12 +53,13 @@ struct leat_group {
     uint32_t log_count, log_room;
     struct leat_classic *classic; /* of a group of mode LEAT_GROUPS_CLASSIC, and of no other */
     size_t bytes;                 /* at most this, encoded; of a classic one: without members */
-    uint64_t maker; /* address of who made it, for whom it counts; 0: made before that was stored */
+    /* address that made the group: the group counts to its share; 0: made by a version without this field */
+    uint64_t maker;
     /* Not stored: */
     enum leat_group_phase phase;
     uint64_t settle_at_us, give_up_at_us;
-    size_t memory_bytes;           /* what it takes, a classic group's members apart */
-    struct leat_groups_room *room; /* that knows of memory_bytes; NULL: none does */
+    size_t memory_bytes;           /* memory of the group, without a classic group's members */
+    struct leat_groups_room *room; /* that counts memory_bytes; NULL: none */
     uint64_t used_us; /* a member was there, or something was committed; 0: since the restart */
 };
 
@@ -67,7 +68,7 @@ extern _Thread_local uint64_t leat_group_steps;
 
 /** Ascending, each once; returns how many are left. */
 size_t leat_log_refs_sort(struct leat_log_ref *refs, size_t count);
-/** Somebody is in it, or on the way in. */
+/** The group has members, or members that are joining. */
 bool leat_group_peopled(const struct leat_group *group);
 struct leat_group *leat_group_create(const char *name, enum leat_groups_mode mode);
 void leat_group_destroy(struct leat_group **group);
@@ -80,7 +81,7 @@ static inline void leat_group_generation_next(struct leat_group *group)
     bool last = group->generation >= LEAT_GROUP_GENERATION_MAX;
     group->generation = last ? 1 : group->generation + 1;
 }
-/** Forget those that are gone. */
+/** Remove the members that are gone. */
 void leat_group_members_sweep(struct leat_group *group);
 struct leat_group_log *leat_group_log_find(struct leat_group *group, struct leat_log_ref log);
 /** Find or add. NULL: no memory. */
@@ -94,17 +95,17 @@ void leat_group_logs_forget_unread(struct leat_group *group);
 uint32_t leat_group_stream_drop(struct leat_group *group, uint32_t stream);
 /** Share out all logs among the members, keeping what can be kept. Members: none gone. */
 void leat_group_assign(struct leat_group *group);
-/** Serial of who owns this unit in this generation; 0: nobody. */
+/** Serial of the unit's owner in this generation; 0: none. */
 uint32_t leat_group_owner(const struct leat_group *group, const struct leat_group_log *log,
                           int64_t segment_group);
 /** What a member owns; given. */
 leat_err leat_group_assigned(const struct leat_group *group, const struct leat_group_member *member,
                              struct leat_groups_assigned **out, size_t *out_count) LEAT_NODISCARD;
-/* As the offset of a stored row: all segment groups below that one are gone, dropped by retention. */
+/* As the offset of a stored row: retention dropped all segment groups below this. */
 #define LEAT_GROUP_GROUPS_GONE (LEAT_SEGMENT_GROUP_DONE - 1)
 /** Does a commit of this group of segments bring no row more? */
 bool leat_group_segment_group_known(const struct leat_group_log *log, uint64_t segment_group);
-/** Segment groups below `segment_group` are gone: nobody waits for them. false: that was known. */
+/** Segment groups below `segment_group` are gone: they count as finished. false: this was known. */
 bool leat_group_skip(struct leat_group_log *log, uint64_t segment_group);
 /** Take one committed value; LEAT_SEGMENT_GROUP_DONE of a whole log: there is none any more.
  * LEAT_E_AGAIN: too far ahead; LEAT_E_NO_MEMORY. */
@@ -119,13 +120,13 @@ void leat_group_classic_drop(struct leat_group *group);
 enum { LEAT_GROUP_SEGMENT_GROUP_BYTES = 18, LEAT_GROUP_NOTE_BYTES = 10 };
 /** What one log of the group takes, encoded, without segment groups, epoch and metadata. */
 size_t leat_group_log_bytes(const struct leat_group *group, struct leat_log_ref log);
-/** Does it say nothing that anybody could miss: no members, nothing committed? */
+/** Is the group idle: no members, nothing committed? */
 bool leat_group_idle(const struct leat_group *group);
 void leat_group_bytes_count(struct leat_group *group);
-/** From now on a room knows what it takes. */
+/** From now on `room` counts the group's memory. */
 void leat_group_room_enter(struct leat_group *group, struct leat_groups_room *room);
-/** A group that has no maker (an earlier version stored it) gets this address as its maker: what is added to the
- * group has to count for somebody. The maker is stored with the group's next record. */
+/** A group without a maker (stored by an earlier version) gets this address as its maker: additions to the group must
+ * count for an address. The maker is stored with the group's next record. */
 void leat_group_maker_adopt(struct leat_group *group, uint64_t address);
 /* In memory, at most: a group without logs, native members and its classic group; and a log without metadata. */
 size_t leat_group_memory_bytes_max(void);
