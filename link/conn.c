@@ -91,8 +91,8 @@ static void request_take(struct leat_link *link, const struct leat_frame *frame)
             return;
         }
         link->request_count++;
-        /* Memory stays bounded without stopping to read: two nodes that both stopped, each because
-         * the other did not take its answers, would wait for ever. */
+        /* Memory stays bounded without stopping to read: if two nodes both stopped reading, each because its peer did
+         * not take answers, both would wait for ever. */
         if (link->queued_bytes > link->links->queued_bytes_max) {
             leat_link_answer_error(link->links, &ticket, LEAT_E_AGAIN,
                                    "answers to this peer wait already: it has to read them");
@@ -182,7 +182,7 @@ static void undecodable(struct leat_link *link, leat_err rc, const uint8_t *data
     leat_link_cut(link, rc, why);
 }
 
-/* What a peer that has proved nothing may send is small. */
+/* A peer without a proof may send only small frames. */
 static bool larger_than_allowed(struct leat_link *link, size_t frame_bytes, const uint8_t *data,
                                 size_t bytes)
 {
@@ -240,7 +240,7 @@ static size_t conn_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
 
 /* ---- going down ---- */
 
-/* Nobody said why: what can be told of the moment. */
+/* No reason was given: explain the end by the state of the link. */
 static void end_explain(struct leat_link *link, leat_err why, struct leat_error *error)
 {
     bool was_up = link->was_up;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who speaks: hello, its checks, and the move to the actor that it names. Its frame and its answer's have right
- * tags: whoever is refused here has the cluster's key, and is told why.
+/* Identity: hello, its checks, and the move to the actor that hello names. The frames of hello and its answer have
+ * right tags: a peer that is refused here has the cluster's key, and gets the reason.
  * Bodies: bodies.def. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct hello {
     int64_t to;
     struct leat_link_identity peer;
 };
-/* Goes with a connection from the actor that listens to the one it is for. */
+/* Moves with a connection from the listening actor to the addressed actor. */
 struct baggage {
     struct leat_link_hub *hub;
     unsigned to_actor;
@@ -216,7 +216,7 @@ enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct
                                     .mac_in = link->mac_in,
                                     .mac_out = link->mac_out};
         link->mac_in = link->mac_out = NULL;
-        /* Hello goes with it, unread: who serves the connection checks it, with its tag. */
+        /* The unread hello moves with the connection: the serving actor checks hello and its tag. */
         leat_mac_again(baggage->mac_in);
         links->env->net->move(link->net, to_actor, connection_moved, baggage);
         link->net = NULL;
@@ -267,8 +267,8 @@ leat_err leat_link_hello_answered(struct leat_link *link, const struct leat_fram
         return leat_error_set(error, LEAT_E_INVALID, "%s answers hello with something else",
                               link->address);
     leat_err rc = peer_check(link->links, &peer, link->stranger, error);
-    /* On a link that was opened here STALE_EPOCH is the peer's word on this node. A peer that is gone itself is not the
-     * one that is looked for. */
+    /* On a link that was opened here STALE_EPOCH means that the peer refuses this node. A peer that is declared
+     * crashed itself is not the wanted node. */
     if (rc == LEAT_E_STALE_EPOCH) return error->code = LEAT_E_NOT_FOUND;
     if (rc != LEAT_OK) return rc;
     if (link->expect_node && strcmp(link->expect_node, peer.node) != 0)

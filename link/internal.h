@@ -19,7 +19,8 @@ enum {
     LINK_STALE_US =
         50 * 1000, /* an attempt that began before its peer was there: SYNs are sent again late */
     LINK_NONCE_FRAME_BYTES_MAX = 128,
-    LINK_ENDING_MAX = 4 * LEAT_LINK_STRANGERS_MAX, /* strangers, and those that were cut just now */
+    /* strangers, and connections that were cut just now */
+    LINK_ENDING_MAX = 4 * LEAT_LINK_STRANGERS_MAX,
     /* Of a peer that has not proved anything: no frame of it is larger. Hello, or its refusal. */
     LINK_UNPROVED_FRAME_BYTES_MAX = 1024,
 };
@@ -44,8 +45,8 @@ enum leat_link_state {
     LINK_WAITING,    /* opened: for its next attempt */
     LINK_CONNECTING, /* opened */
     LINK_NONCE,      /* opened: a nonce is sent; accepted: none has come yet */
-    LINK_HELLO, /* there are keys, and the peer has not proved that it has them. Opened: hello is
-                      * sent; accepted: none has come yet */
+    /* there are keys, which the peer has not proved yet. Opened: hello is sent; accepted: no hello has come yet */
+    LINK_HELLO,
     LINK_UP,
     LINK_CLOSING, /* refused or cut: on_closed follows */
 };
@@ -58,13 +59,13 @@ struct leat_link {
     enum leat_link_state state; /* leat_link_state_enter() */
     bool accepted, was_up, stranger;
     struct leat_list strange;        /* in links->strangers, or alone */
-    uint8_t key[LEAT_NET_KEY_BYTES]; /* of the address of one that was accepted */
+    uint8_t key[LEAT_NET_KEY_BYTES]; /* of the address, if accepted */
     /* NULL before there are keys. Of one connection. */
     struct leat_mac *mac_in, *mac_out;
     uint8_t said[2 * LINK_NONCE_FRAME_BYTES_MAX]; /* what the keys come from: both NONCE frames */
     uint32_t said_bytes;
     bool gone;        /* closed by its user: freed as soon as nothing refers to it */
-    unsigned entered; /* callbacks of it that run now */
+    unsigned entered; /* callbacks of this link that run now */
     uint32_t slot;    /* in links->table */
     uint64_t connection;
     unsigned purpose, to_actor;
@@ -148,12 +149,12 @@ struct leat_link *leat_link_make(struct leat_links *links);
 void leat_link_enter(struct leat_link *link);
 /** False: the link is gone. */
 bool leat_link_leave(struct leat_link *link);
-/** Of a link that is gone, or was never opened; with the last one its links, where they are closing. */
+/** Free a link that is gone, or was never opened; with the last link also its links, if they are closing. */
 void leat_link_free(struct leat_link *link);
 void leat_links_free_if_empty(struct leat_links *links);
 void leat_links_due(struct leat_links *links, uint64_t at_us);
 void leat_link_retry_later(struct leat_link *link);
-/** Into the node log, as often as it may be. */
+/** Into the node log, with a limit on the rate. */
 void leat_link_complain(struct leat_link *link, const char *text);
 
 /* fences.c */
@@ -169,7 +170,7 @@ void leat_link_connect(struct leat_link *link);
 /* strangers.c */
 /** An accepted connection; another one is cut where there are too many. */
 void leat_link_stranger_begin(struct leat_link *link);
-/** It has proved itself, or ends. Harmless on one that is none. */
+/** The stranger has proved itself, or ends. Harmless on any other link. */
 void leat_link_stranger_end(struct leat_link *link);
 
 /* prove.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One link from its making to its freeing, as all parts see it: its place in the table, entering and leaving, the cut,
- * and when the timer of its actor has to look at it. */
+/* The life of a link, for all parts: its place in the table, entering and leaving, the cut, and the time when the
+ * actor's timer must look at the link. */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/node_log.h"
@@ -99,8 +99,8 @@ void leat_links_due(struct leat_links *links, uint64_t at_us)
     leat_timer_start(links->timers, &links->timer, at_us > now_us ? at_us - now_us : 0);
 }
 
-/* A pause that doubles, a random half of it taken off: nodes that lost the same peer do not come
- * back all at once. */
+/* A pause that doubles, a random half of it taken off: nodes that lost the same peer do not connect again all at
+ * once. */
 void leat_link_retry_later(struct leat_link *link)
 {
     struct leat_links *links = link->links;

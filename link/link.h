@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links: framed messages between the nodes of one cluster, over the net port.
  *
- * Every actor that talks to other nodes (each core, the coordinator) has one `struct leat_links`.
- * A link is one connection and what outlives it. The side that opens it holds a lasting handle: it
- * connects, proves the cluster's key, says hello, comes back by itself after a loss. The side that
- * accepts it has it from on_up to on_down. Once up, both sides may do the same: call, tell, answer.
+ * Every actor that talks to other nodes (each core, the coordinator) has one `struct leat_links`. A link is a
+ * connection and its lasting state. The opening side holds a lasting handle: the link connects, proves the cluster's
+ * key, says hello, and connects again by itself after a loss. The accepting side has the link from on_up to on_down.
+ * Once up, both sides may do the same: call, tell, answer.
  *
- * Frames are those of wire/frame.h, kinds from 256 up. A request number of 0 means that nobody
- * waits for an answer. Bytes keep their order in each direction. docs/cluster-protocol.md shows
- * every message.
+ * Frames are those of wire/frame.h, kinds from 256 up. Request number 0: no answer is expected. Bytes keep their
+ * order in each direction. docs/cluster-protocol.md shows every message.
  */
 #ifndef LEAT_LINK_LINK_H
 #define LEAT_LINK_LINK_H
@@ -28,7 +27,7 @@ enum {
     LEAT_LINKS_MAX = 1024,         /* of one actor, in both directions; strangers are not counted */
     LEAT_LINK_STRANGERS_MAX = 512, /* accepted connections that have not proved the key yet */
     LEAT_LINK_STRANGERS_OF_ADDRESS_MAX =
-        LEAT_LINK_STRANGERS_MAX / 2, /* of them, from one address */
+        LEAT_LINK_STRANGERS_MAX / 2, /* of strangers, from one address */
     LEAT_LINK_STRANGERS_MIN = 4,
     LEAT_LINK_CALLS_MAX = 4096,                       /* of one link: sent and not answered */
     LEAT_LINK_REQUESTS_MAX = 2 * LEAT_LINK_CALLS_MAX, /* of one link: taken and not answered; a
@@ -70,7 +69,7 @@ struct leat_link_hub {
     _Atomic(struct leat_links *) by_actor[LEAT_ACTORS];
 };
 
-/* Who a node is, as its hello says it under the cluster's key. Each leat_links has its own copy. */
+/* The identity of a node, from its hello, which the cluster's key authenticates. Each leat_links has its own copy. */
 struct leat_link_identity {
     uint8_t cluster_id[16]; /* zeros: of no cluster yet */
     char node[LEAT_LINK_NODE_NAME_BYTES_MAX + 1];
@@ -88,16 +87,14 @@ struct leat_link_ticket {
 };
 
 struct leat_link_handler {
-    /** The peer has proved that it has the cluster's key, and said who it is; from here on calls may be
-     * sent. Thread: owner. */
+    /** The peer has proved the cluster's key and its identity; from here on calls may be sent. Thread: owner. */
     void (*on_up)(void *owner, struct leat_link *link);
     /**
-     * Gone, or (a link that we open) an attempt has failed; was_up says which. Calls under way have
-     * ended with LEAT_E_CLOSED before. A link that we open tries again by itself; one that was
-     * accepted is gone when this returns. error names the cause: LEAT_E_CLOSED (refused by the
-     * network, reset, end), LEAT_E_TIMEOUT (silence), LEAT_E_CORRUPT (a frame's tag is wrong), or what the
-     * peer's refusal says (LEAT_E_WRONG_CLUSTER, also of another key, LEAT_E_UNSUPPORTED,
-     * LEAT_E_STALE_EPOCH: declared gone, …).
+     * Gone, or (a link that this side opened) an attempt has failed; was_up says which. Calls under way have ended
+     * with LEAT_E_CLOSED before. A link that this side opened tries again by itself; an accepted link is gone when
+     * this returns. error names the cause: LEAT_E_CLOSED (refused by the network, reset, end), LEAT_E_TIMEOUT
+     * (silence), LEAT_E_CORRUPT (a frame's tag is wrong), or the peer's reason for a refusal (LEAT_E_WRONG_CLUSTER,
+     * also of another key, LEAT_E_UNSUPPORTED, LEAT_E_STALE_EPOCH: declared gone, …).
      */
     void (*on_down)(void *owner, struct leat_link *link, bool was_up,
                     const struct leat_error *error);
@@ -121,7 +118,7 @@ struct leat_links_options {
     const void *actor; /* as LEAT_ASSERT_OWNER() takes it */
     struct leat_timers *timers;
     struct leat_link_hub *hub; /* may be NULL: nothing is accepted */
-    /* The cluster's: whoever does not have it is told nothing and believed nothing. Must outlive the links. */
+    /* The cluster's key: a peer without it gets no data, and is never believed. Must outlive the links. */
     const struct leat_key *key;
     struct leat_link_identity identity;
     struct leat_link_service services[LEAT_LINK_PURPOSES]; /* by purpose */
@@ -181,8 +178,8 @@ void leat_link_cut(struct leat_link *link, leat_err rc, const char *why);
 /** Connect to another address from the next attempt on; a connection that is up stays. */
 leat_err leat_link_readdress(struct leat_link *link, const char *address) LEAT_NODISCARD;
 
-/** What it connects to is said to be there (again): an opened link that waits for its next attempt, or
- * whose attempt is under way for longer than one should take, tries now. Thread: owner. */
+/** The address is said to be reachable (again): an opened link that waits for its next attempt, or whose attempt
+ * takes too long, tries now. Thread: owner. */
 void leat_link_retry(struct leat_link *link);
 
 bool leat_link_is_up(const struct leat_link *link);
@@ -246,8 +243,8 @@ struct leat_link_answer {
     void (*on_sent)(struct leat_link_answer *answer, leat_err rc);
     void *owner;
 };
-/** Answer with success; control is copied. An answer to a link that has gone, or that nobody waits
- * for, is dropped. An answer that finds no memory takes the connection with it. */
+/** Answer with success; control is copied. An answer to a link that has gone, or without a waiting call, is dropped.
+ * Without memory for an answer the connection is closed. */
 void leat_link_answer(struct leat_links *links, const struct leat_link_ticket *ticket,
                       const void *control, uint32_t control_bytes);
 /** With payload. LEAT_E_CLOSED: the link has gone (on_sent never runs). Thread: owner. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Before anything is believed: both ends show that they have the cluster's key.
+/* Before any other message: both ends prove that they have the cluster's key.
  *
  *   opener -> acceptor   NONCE [nonce bin32]            in the clear
  *   acceptor -> opener   NONCE [nonce bin32], answer    in the clear; all that a stranger ever learns
  *   opener -> acceptor   HELLO, and from here on every frame of both directions with a tag
  *
- * The keys come from the cluster's key and the bytes of both NONCE frames, so the first frame with a right tag
- * proves its sender: HELLO the opener, its answer the acceptor. What comes without one is not looked at.
+ * The keys come from the cluster's key and the bytes of both NONCE frames, so the first frame with a right tag proves
+ * its sender: HELLO the opener, its answer the acceptor. Frames without a tag are ignored.
  */
 #include <stdio.h>
 #include <string.h>
@@ -100,9 +100,9 @@ void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame
                           const uint8_t *bytes)
 {
     bool sent = true;
-    /* No node answers a stranger's nonce by a refusal; who serves clients does. */
+    /* No node answers a stranger's nonce by a refusal; a port for clients does. */
     bool refused = !link->accepted && (frame->flags & LEAT_FRAME_ERROR) != 0;
-    /* A nonce's frame is the same in all versions that have one; how the proof is made from it is not. */
+    /* A nonce's frame is the same in all versions; the proof that is made from it is not. */
     bool older =
         !refused && frame->kind == LEAT_NODE_KIND_NONCE && frame->version < LEAT_NODE_VERSION_MIN;
     if (refused || older || !nonce_read(link, frame, bytes)) {

@@ -163,9 +163,9 @@ void leat_link_calls_expire(struct leat_link *link, uint64_t now_us, uint64_t *n
             if (call->deadline_us < *next_us) *next_us = call->deadline_us;
         } else if (!call->sent) {
             leat_link_cut(link, LEAT_E_TIMEOUT, "the peer takes no bytes within a call's time");
-            break; /* the others end with the connection; not those that are aside already */
+            break; /* the other calls end with the connection; not the calls that are aside already */
         } else {
-            /* Aside first: whoever is told may do anything with the other calls. */
+            /* Aside first: a callback may do anything with the other calls. */
             leat_list_remove(at);
             leat_list_push_back(&expired, at);
         }
