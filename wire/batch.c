@@ -53,8 +53,8 @@ leat_err leat_batch_check(const uint8_t *data, size_t bytes, struct leat_batch *
     return rc;
 }
 
-/* What the header says of the records is not believed: a client that leaves the greatest time out (-1) would have
- * its records dropped by retention as older than all others. */
+/* The header's time is not trusted: retention would drop the records of a client that leaves out the greatest time
+ * (-1), as older than all other records. */
 static leat_err records_check(struct leat_batch *batch, struct leat_error *error)
 {
     bool append_time = (batch->attributes & LEAT_BATCH_APPEND_TIME) != 0;

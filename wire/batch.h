@@ -52,14 +52,14 @@ struct leat_batch {
  * limit. Thread: any. */
 uint64_t leat_batch_bytes(const uint8_t *data, size_t bytes);
 
-/** The codec that its header names, whatever else is wrong with it; LEAT_CODEC_NONE where no header is there. Thread:
+/** The codec in the header, whatever else is wrong with the batch; LEAT_CODEC_NONE if there is no header. Thread:
  * any. */
 enum leat_codec leat_batch_codec(const uint8_t *data, size_t bytes);
 
 /**
- * Check one batch whole: lengths, magic, CRC, count = lastOffsetDelta + 1, no control or
- * transactional flags; and, where records are not compressed, each record: that it is well-formed, that
- * its offset delta is its place, and that the records fill the batch exactly.
+ * Check one batch whole: lengths, magic, CRC, count = lastOffsetDelta + 1, no control or transactional flags; and,
+ * where records are not compressed, each record: form, offset delta equal to its place; and the records fill the
+ * batch exactly.
  *
  * data        Borrowed. Exactly one batch.
  * error       May be NULL; says which check failed.
@@ -74,27 +74,27 @@ leat_err leat_batch_check(const uint8_t *data, size_t bytes, struct leat_batch *
 leat_err leat_batch_view(const uint8_t *data, size_t bytes,
                          struct leat_batch *out_batch) LEAT_NODISCARD;
 
-/** Write the two fields outside the CRC. Thread: whoever owns the bytes. */
+/** Write the two fields outside the CRC. Thread: the owner of the bytes. */
 void leat_batch_stamp(uint8_t *batch, uint64_t base_offset, uint32_t leader_epoch);
 
 /**
- * The log sets the times: timestamp type, highest timestamp and CRC in a batch's header. The records'
- * own times stay where they are, and nobody looks at them any more. The CRC is had from the old one,
- * which has to be right, without another pass over the records.
+ * The log sets the times: timestamp type, highest timestamp and CRC in a batch's header. The records' own times stay,
+ * and are ignored from now on. The CRC is computed from the old CRC, which must be right, without another pass over
+ * the records.
  *
  * header  The first LEAT_BATCH_HEADER_BYTES of a batch, or a copy of them.
- * Thread: whoever owns the bytes.
+ * Thread: the owner of the bytes.
  */
 void leat_batch_set_append_time(uint8_t *header, uint32_t byte_count, int64_t time_ms);
 
-/** The highest timestamp of a checked batch, and its CRC, into its header, or into a copy of that, as above. Nothing
- * changes where the header has it already. */
+/** The highest timestamp of a checked batch, and the CRC, into its header, or into a copy of the header, as above.
+ * Nothing changes if the header has this timestamp already. */
 void leat_batch_set_max_time(uint8_t *header, const struct leat_batch *batch);
 
 /* ---- records of an uncompressed batch ---- */
 struct leat_record {
     const uint8_t *key, *value,
-        *headers; /* NULL key or value = null; headers: raw, count in front left out */
+        *headers; /* NULL key or value = null; headers: raw, without the count before */
     uint32_t key_bytes, value_bytes, headers_bytes, header_count;
     int64_t timestamp_ms;
     uint32_t offset_delta;
@@ -134,7 +134,7 @@ leat_err leat_batch_builder_add(struct leat_batch_builder *builder, int64_t time
 /** Take what was added since the last call into the CRC, where that is no less than bytes_min: soon after
  * the copy the bytes are in the nearest cache, and finish() may be on another processor. Optional. */
 void leat_batch_builder_digest(struct leat_batch_builder *builder, uint32_t bytes_min);
-/** Upper bound of what one record takes. */
+/** Upper bound of the bytes of a record. */
 size_t leat_batch_record_bytes_max(size_t key_bytes, size_t value_bytes, size_t headers_bytes);
 /** Write header and CRC. Pass producer_id -1, epoch -1, sequence -1 for none. Returns the batch's
  * bytes. */

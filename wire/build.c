@@ -112,9 +112,9 @@ leat_err leat_batch_builder_add(struct leat_batch_builder *builder, int64_t time
     };
     uint8_t *start = builder->bytes + builder->used, *end;
     size_t raw_bytes = key_bytes + value_bytes + headers_bytes;
-    /* The length stands in front of the body but is known only after it. Where any body of these
-     * bytes has a length of one byte (up to 63) or of two (64 to 8,191), the body goes first and
-     * the length is put in afterwards: no sizes need to be computed. */
+    /* The length comes before the body but is known only after it. If every body of these sizes has a length of one
+     * byte (up to 63) or of two (64 to 8,191), the body is written first and the length afterwards: no sizes need to
+     * be computed. */
     size_t body_bytes_max = raw_bytes + RECORD_EXTRA_BYTES_MAX - LEAT_VARINT_BYTES_MAX;
     bool roomy = raw_bytes + RECORD_EXTRA_BYTES_MAX <= room;
     if (__builtin_expect(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checking records one after the other, and finding their greatest time. */
+/* Checking records in turn, and finding their greatest time. */
 #include "wire/check.h"
 
 #include "base/bytes.h"
@@ -7,15 +7,15 @@
 
 static const char malformed_field[] = "its fields do not fill it, or have impossible lengths";
 
-/* Where the fields of a record lie that was found right. */
+/* The places of the fields of a checked record. */
 struct fields {
     const uint8_t *start, *time, *offset, *key_length, *key, *value_length, *value, *headers, *end;
     int64_t time_delta;
     uint64_t offset_raw;
 };
 
-/* What one record says of the next, if that is like it: all of its fields' widths, its length, its key's and its
- * value's. */
+/* What a record predicts of a similar next record: the widths of all fields, and the lengths of record, key and
+ * value. */
 struct shape {
     ptrdiff_t step;     /* bytes of the record */
     ptrdiff_t value_at; /* where its value's length lies */
@@ -53,7 +53,7 @@ static inline const uint8_t *bytes_pass(const uint8_t *at, const uint8_t *end,
     return raw >> 1 > (uint64_t)(end - at) ? NULL : at + (raw >> 1);
 }
 
-/* Is a whole record there, and well-formed? As leat_record_read(), for who wants its fields' places alone. */
+/* Is a whole record there, and well-formed? As leat_record_read(), but finds only the places of the fields. */
 static inline bool fields_find(const uint8_t *at, const uint8_t *end, struct fields *out)
 {
     uint64_t raw;
@@ -62,7 +62,7 @@ static inline bool fields_find(const uint8_t *at, const uint8_t *end, struct fie
     if (__builtin_expect(at == NULL || (raw & 1), 0)) return false;
     if (__builtin_expect(raw == 0 || raw >> 1 > (uint64_t)(end - at), 0)) return false;
     out->end = end = at + (raw >> 1);
-    out->time = ++at; /* behind the attributes: none are defined */
+    out->time = ++at; /* after the attributes: none are defined */
     at = leat_varint_read(at, end, LEAT_VARLONG_BYTES_MAX, &raw);
     if (__builtin_expect(at == NULL, 0)) return false;
     out->time_delta = leat_unzigzag(raw);
@@ -156,7 +156,7 @@ static __attribute__((noinline)) uint64_t other_time_take(struct leat_record_che
     return found;
 }
 
-/* Returns how many of `most` are not alike, or behind one that is not. */
+/* Returns how many of `most` are not alike, or follow a record that is not alike. */
 static inline __attribute__((always_inline)) uint32_t alike_run(struct leat_record_check *check,
                                                                 const struct shape *shape,
                                                                 const uint8_t *at, uint32_t most,
@@ -175,9 +175,9 @@ static inline __attribute__((always_inline)) uint32_t alike_run(struct leat_reco
     return left;
 }
 
-/* Records mostly are of one size, and so are their fields. Those that are like the one before are compared with it, in
- * 13 instructions, instead of being decoded one field after the other, where each has to wait for the one before. A
- * function of its own, so that the loops have their values in registers. */
+/* Most records have the same size, and fields of the same sizes. A record that is like the record before is compared
+ * with that record, in 13 instructions, instead of being decoded field by field, where each field waits for the field
+ * before. A separate function, so that the loops have their values in registers. */
 static __attribute__((noinline)) const uint8_t *alike_take(struct leat_record_check *check,
                                                            const struct shape *shape,
                                                            const uint8_t *at, const uint8_t *end)
@@ -222,7 +222,7 @@ const uint8_t *leat_record_check_take(struct leat_record_check *check, const uin
         check->left--;
         const uint8_t *start = at;
         at = record.end;
-        /* Where the next is of another size, what is learnt is of no use. Of those that are alike no time is noted. */
+        /* A shape is useless if the next record has another size. Of records that are alike no time is noted. */
         struct shape shape;
         if (!check->seeks && end - at >= at - start && leat_get_le16(at) == leat_get_le16(start) &&
             shape_learn(&shape, &record))
@@ -248,7 +248,7 @@ static int varint_add(struct leat_record_check *check, uint8_t byte, unsigned by
     return 1;
 }
 
-/* Behind the headers, or where none are left, the record ends. */
+/* After the last header the record ends. */
 static const char *headers_next(struct leat_record_check *check)
 {
     if (check->headers_left > 0) {

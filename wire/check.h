@@ -27,7 +27,7 @@ struct leat_record_check {
     int64_t base_timestamp_ms;
     uint64_t delta_mask;      /* 0: the log has set the times, deltas do not count */
     int64_t max_timestamp_ms; /* of the records taken; INT64_MIN: none yet */
-    uint32_t count, left;     /* records of the batch, and those that are to come */
+    uint32_t count, left;     /* records of the batch, and remaining records */
     /* The first record that is not older, from a place on; all zero: none is looked for. */
     bool seeks, found;
     int64_t sought_ms, found_ms;
@@ -36,8 +36,8 @@ struct leat_record_check {
     enum leat_record_field field;
     unsigned varint_bytes; /* of a number that is cut, so many have come */
     uint64_t varint;
-    uint64_t record_left; /* bytes of the record behind its length */
-    uint64_t skip;        /* of those, bytes of the key or value at hand */
+    uint64_t record_left; /* bytes of the record after its length */
+    uint64_t skip;        /* of these, bytes of the present key or value */
     uint32_t headers_left;
 };
 

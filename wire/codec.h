@@ -18,7 +18,7 @@ leat_err leat_snappy_uncompress(const uint8_t *in, size_t in_bytes, uint8_t *out
 /** One block. As above; out_bytes is what its own length field says. */
 leat_err leat_snappy_block_uncompress(const uint8_t *in, size_t in_bytes, uint8_t *out,
                                       size_t out_capacity, size_t *out_bytes) LEAT_NODISCARD;
-/** Bytes of the header before the frames of Java's clients: magic, then two versions. 0: it is one block. */
+/** Bytes of the header before the frames of Java's clients: magic, then two versions. 0: a single block. */
 size_t leat_snappy_frame_bytes(const uint8_t *in, size_t in_bytes);
 enum { LEAT_SNAPPY_VERSION_AT = 8 };
 

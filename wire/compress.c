@@ -2,9 +2,9 @@
 /* Compressing and uncompressing the records section: lz4 frames and zstd frames, as Kafka's clients
  * write them in batches of magic 2.
  *
- * The lz4 frame around the blocks is written and read here, not by lz4's frame functions: those
- * want room for the worst case even when the result is small, and allocate for each frame. Whoever
- * reads does not look at the frame's own checksums: the batch's CRC covers every byte of it. */
+ * The lz4 frame around the blocks is written and read here, not by lz4's frame functions: these want room for the
+ * worst case even when the result is small, and allocate for each frame. Reading ignores the frame's own checksums:
+ * the batch's CRC covers every byte of the frame. */
 #include "wire/batch.h"
 
 #include "base/assert.h"
@@ -166,8 +166,8 @@ leat_err leat_batch_compress(const uint8_t *batch, uint32_t byte_count, enum lea
     return LEAT_OK;
 }
 
-/* One block of a frame. Blocks that are not independent refer to up to 64 KiB of what was made
- * before them; `made` bytes of it lie directly in front of `to`. Returns bytes made or negative. */
+/* One block of a frame. Dependent blocks refer to up to 64 KiB of earlier output; `made` bytes of this output are
+ * directly before `to`. Returns bytes made or negative. */
 static int lz4_block_decompress(const uint8_t *in, uint32_t in_bytes, bool independent, uint8_t *to,
                                 size_t made, size_t room)
 {

@@ -64,12 +64,12 @@ struct leat_extent leat_entry_seal(struct leat_entry_writer *writer, uint32_t ac
     memcpy(writer->bytes + writer->used, &trailer, sizeof trailer);
     writer->used += LEAT_ENTRY_HEADER_BYTES;
     writer->sealed_bytes = writer->used;
-    /* Recycled memory: what lies behind goes into the file with the last block, and must not look like
-     * something that was written and damaged since. */
+    /* Recycled memory: the bytes after the trailer go into the file with the last block, and must not look like a
+     * damaged write. */
     if (writer->capacity - writer->used >= (uint32_t)LEAT_ENTRY_HEADER_BYTES)
         memset(writer->bytes + writer->used, 0, LEAT_ENTRY_HEADER_BYTES);
-    /* The next trailer goes on from this one's value, so that (length, CRC) is all that is needed
-     * to continue a segment whose buffer was given back. */
+    /* The next trailer continues from this value, so (length, CRC) is enough to continue a segment whose buffer was
+     * given back. */
     writer->chain = trailer.crc;
     return (struct leat_extent){.bytes = writer->used, .crc = trailer.crc};
 }

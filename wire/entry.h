@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries: what a segment consists of. Little-endian, 8-byte aligned, header 32 bytes + payload +
- * zero padding.
+/* Entries, the parts of a segment. Little-endian, 8-byte aligned, header 32 bytes + payload + zero padding.
  *
  *    0 type u8          1 flags u8         2 zero u16       4 payload bytes u32
  *    8 base offset u64                    16 record count u32
@@ -9,12 +8,11 @@
  * CRC is the CRC-32C of the whole payload (0 for an empty one). Type 0 is "no entry": zeroed memory
  * reads as the end.
  *
- * A TRAILER (Tailwind §3.1) has no payload; its `CRC` is the *chain*: CRC-32C over all entry
- * headers of this segment up to here and its own other fields (a trailer continues the chain from
- * the one before it); a computed 0 is stored as 1. Its
- * `base offset` field is the length of this segment that was acked when it was written. The last
- * entry of a valid prefix is always a trailer, so (length, chain CRC) names the prefix's bytes:
- * headers cover payload CRCs. Entries under one trailer are one atomic unit.
+ * A TRAILER (Tailwind §3.1) has no payload; its `CRC` is the *chain*: CRC-32C over all entry headers of this segment
+ * up to here and the other fields of the trailer (a trailer continues the chain from the trailer before); a computed
+ * 0 is stored as 1. The `base offset` field is the acked length of this segment at the time of the write. The last
+ * entry of a valid prefix is always a trailer, so (length, chain CRC) names the prefix's bytes: headers cover payload
+ * CRCs. Entries under one trailer are one atomic unit.
  *
  * Order in a segment:
  *   SEGMENT header, START, TRAILER, { BATCH or TRIM, …, TRAILER }*, CLOSE, TRAILER
@@ -77,8 +75,8 @@ struct leat_segment_header {
 enum { LEAT_SEGMENT_MAGIC = 0x5441454c /* "LEAT" */ };
 _Static_assert(sizeof(struct leat_segment_header) == 112, "segment header layout");
 
-/* Payload of START, fixed part; then producer_count producers, then app_bytes of opaque state of
- * whoever sits above. */
+/* Payload of START, fixed part; then producer_count producers, then app_bytes of opaque state of the log's
+ * application. */
 struct leat_start {
     uint64_t base_offset; /* of the first record to come */
     struct leat_extent
@@ -130,7 +128,7 @@ struct leat_index_row {
 };
 
 /* ---- writing ---- */
-/* A segment being written: where it is and what its chain is. Owner thread only. */
+/* A segment being written: its place and its chain. Owner thread only. */
 struct leat_entry_writer {
     uint8_t *bytes;
     uint32_t capacity;
@@ -143,14 +141,13 @@ void leat_entry_writer_init(struct leat_entry_writer *writer, uint8_t *bytes, ui
 /** Does an entry of that payload, and a trailer after it, fit while `keep_free` bytes stay? */
 bool leat_entry_fits(const struct leat_entry_writer *writer, uint32_t payload_bytes,
                      uint32_t keep_free);
-/** Append an entry; payload is copied. Returns its header's position. The caller has asked
- * leat_entry_fits(). base_offset and record_count: 0 but for BATCH. payload_crc: CRC-32C of payload
- * (callers that have it from elsewhere pass it; else leat_crc32c(0, …)). */
+/** Append an entry; payload is copied. Returns its header's position. The caller has asked leat_entry_fits().
+ * base_offset and record_count: 0 but for BATCH. payload_crc: CRC-32C of payload (a known CRC is passed; otherwise
+ * leat_crc32c(0, …)). */
 uint32_t leat_entry_append(struct leat_entry_writer *writer, enum leat_entry_type type,
                            uint64_t base_offset, uint32_t record_count, const void *payload,
                            uint32_t payload_bytes, uint32_t payload_crc);
-/** Append the trailer; acked_bytes at most sealed_bytes; returns (length, chain) of the prefix that
- * it ends. */
+/** Append the trailer; acked_bytes at most sealed_bytes; returns (length, chain) of the prefix that ends here. */
 struct leat_extent leat_entry_seal(struct leat_entry_writer *writer, uint32_t acked_bytes);
 /** Chain CRC of a trailer, given the chain before it. Never 0. */
 uint32_t leat_entry_trailer_crc(uint32_t chain_before, const struct leat_entry *trailer);
@@ -173,11 +170,11 @@ struct leat_scan {
 /** Walk a segment's bytes from its start. Never reads past `bytes`. Trusts nothing. Thread: any.
  * Allocates: never. */
 void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan *out_scan);
-/** Whether the segment says no more than that it has begun: then the roll to it may not have ended, and
- * the segment before it is needed. A trim entry that gives that one up was written after the roll, and
- * before the copies of it went. Of a scan that started. */
+/** Whether the segment has only a start entry: then the roll to this segment may not have ended, and the segment
+ * before is needed. A trim entry that gives up the segment before was written after the roll, and before the copies
+ * of that segment were dropped. For a scan that started. */
 bool leat_scan_only_start(const struct leat_scan *scan);
-/** Whether the segment began, and its valid prefix is exactly that. */
+/** Whether the segment began, and its valid prefix has exactly this extent. */
 static inline bool leat_scan_is(const struct leat_scan *scan, struct leat_extent extent)
 {
     return scan->started && scan->bytes == extent.bytes && scan->crc == extent.crc;

@@ -45,7 +45,7 @@ leat_err leat_frame_decode(const uint8_t *data, size_t bytes, struct leat_frame 
 
     *out_want = (size_t)frame_bytes;
     if (bytes < LEAT_FRAME_HEADER_BYTES + (size_t)control_bytes) return LEAT_E_AGAIN;
-    /* As soon as it can be checked, so that nobody waits for the payload of a damaged length. */
+    /* Checked as early as possible, so that no reader waits for the payload of a damaged length. */
     if (frame_crc(data, control_bytes) != leat_get_le32(data + CRC_AT)) return LEAT_E_CORRUPT;
     if (bytes < frame_bytes) return LEAT_E_AGAIN;
 

@@ -65,15 +65,14 @@ struct leat_frame {
     uint32_t frame_bytes; /* all of it */
 };
 /**
- * Decode the frame at the front of data.
- * LEAT_E_AGAIN: more bytes are needed, *out_want of them in all. LEAT_E_TOO_LARGE, LEAT_E_CORRUPT,
- * LEAT_E_INVALID: the connection can't be understood any more (the header fields are still filled,
- * as far as they were there). Thread: any. Allocates: never.
+ * Decode the frame at the beginning of data.
+ * LEAT_E_AGAIN: more bytes are needed, *out_want of them in all. LEAT_E_TOO_LARGE, LEAT_E_CORRUPT, LEAT_E_INVALID:
+ * the connection can't be parsed any more (the header fields are still filled, as far as they had come). Thread: any.
+ * Allocates: never.
  */
 leat_err leat_frame_decode(const uint8_t *data, size_t bytes, struct leat_frame *out_frame,
                            size_t *out_want) LEAT_NODISCARD;
-/** Write a header in front of a control body that lies at out + LEAT_FRAME_HEADER_BYTES;
- * payload_bytes follow elsewhere. */
+/** Write the header before a control body at out + LEAT_FRAME_HEADER_BYTES; payload_bytes follow elsewhere. */
 void leat_frame_encode(uint8_t *out, enum leat_kind kind, uint8_t version, uint8_t flags,
                        uint32_t request, uint32_t control_bytes, uint32_t payload_bytes);
 

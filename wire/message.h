@@ -2,10 +2,9 @@
 /* Control bodies of the native protocol, one msgpack array each: bodies.def and bodies_data.def list their fields,
  * docs/protocol.md shows and explains them.
  *
- * Encoding is msgpack-c's packer into caller's memory. Decoding is a small cursor: msgpack-c's
- * unpacker allocates, and sizes what it allocates by unchecked counts; here every count is bounded
- * by the bytes that remain, nothing is allocated and strings are views. Fields added later go to
- * the end of an array: a decoder skips what it does not know.
+ * Encoding is msgpack-c's packer into caller's memory. Decoding is a small cursor: msgpack-c's unpacker allocates,
+ * and sizes what it allocates by unchecked counts; here every count is bounded by the bytes that remain, nothing is
+ * allocated and strings are views. Fields added later go to the end of an array: a decoder skips unknown fields.
  */
 #ifndef LEAT_WIRE_MESSAGE_H
 #define LEAT_WIRE_MESSAGE_H
@@ -43,7 +42,7 @@ void leat_msg_skip_n(struct leat_msg_reader *reader, uint32_t count);
 void leat_msg_texts_clean(uint8_t *body, size_t bytes);
 /** True when nothing failed and everything was consumed. */
 bool leat_msg_read_done(const struct leat_msg_reader *reader);
-/** A body ends: `left` fields are stepped over, and no bytes are behind them. */
+/** A body ends: `left` fields are skipped, and no bytes may follow. */
 bool leat_msg_read_end(struct leat_msg_reader *reader, uint32_t left);
 
 struct leat_msg_writer {
@@ -138,10 +137,10 @@ struct leat_msg_log_info {
     uint64_t segments_lacking;               /* with fewer copies than there should be */
     bool suspended;                          /* appends wait: a lost copy is being replaced */
     bool below_min;                          /* appends are refused: too few copies */
-    uint64_t end_segment;                    /* behind the last one; ids between may be missing */
-    uint64_t offsets_lost; /* of those from the first to the acked one: no record has them */
-    /* Bytes behind the end of segments that a start passed over: in all; in how many segments, the
-     * last of them, and the offset where that ends. */
+    uint64_t end_segment;  /* after the last segment; ids between may be missing */
+    uint64_t offsets_lost; /* between the first and the acked offset: offsets without a record */
+    /* Bytes after torn tails that starts cut off (passed_bytes): in all; in how many segments, the last of these
+     * segments, and the offset where it ends. */
     uint64_t passed_bytes, passed_segments, passed_segment, passed_offset;
 };
 struct leat_msg_owner {
@@ -165,7 +164,7 @@ struct leat_msg_segments_ask {
 /* Ascending, LEAT_SEGMENT_ROWS_MAX at most. A log of one copy has none to tell of. */
 struct leat_msg_segments {
     uint32_t count;
-    bool more; /* there are others behind them */
+    bool more; /* further segments follow */
 };
 struct leat_msg_segment {
     uint64_t id;
@@ -212,8 +211,8 @@ struct leat_msg_fetched {
     uint32_t bytes;                      /* of this log in the payload */
     bool by_position;                    /* as it was asked for */
     struct leat_position next;
-    /* DAMAGED: the first offset behind what is missing or damaged; what was asked for: not known. The same
-     * without code and batches where nothing is between the offset asked for and this: it was given up. */
+    /* DAMAGED: the first offset after the missing or damaged records; equal to the requested offset: not known.
+     * Without code and batches: all records between the requested offset and `resume` were given up. */
     uint64_t resume;
     struct leat_msg_string text; /* why it is refused; empty: the code says it */
 };
@@ -352,7 +351,7 @@ struct leat_msg_status {
     struct leat_msg_string version;
     uint64_t uptime_ms, cpu_us, memory_budget, memory_used, disk_free, cores, appended_records,
         appended_bytes, fetched_records, fetched_bytes, connections;
-    struct leat_msg_accounts accounts; /* zeros from a server that does not know them */
+    struct leat_msg_accounts accounts; /* zeros from an earlier server */
 };
 
 #define LEAT_ROWS "wire/bodies.def"

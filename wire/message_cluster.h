@@ -9,7 +9,7 @@ struct leat_msg_cluster {
     uint8_t cluster_id[16];
     struct leat_msg_string node, role, why, leader_address;
     uint64_t term, applied_index, streams, logs;
-    bool has_recovery; /* read: it stands behind the nodes */
+    bool has_recovery; /* read: it comes after the nodes */
 };
 struct leat_msg_recovery {
     bool known;
@@ -44,8 +44,7 @@ struct leat_msg_node_report {
         logs_under_replicated, logs_below_min, logs_suspended, segments_under_replicated,
         segments_misplaced;
     uint32_t peer_count;
-    /* Read: stands at the first peer, whose rows the reader itself has left behind. Written: the
-     * peers follow. */
+    /* Read: a cursor at the first peer; the main reader has skipped the peers. Written: the peers follow. */
     struct leat_msg_reader peers;
     /* "" and zeros from a node that does not say. */
     struct leat_msg_string trouble;
@@ -60,7 +59,7 @@ struct leat_msg_cluster_node {
     struct leat_msg_string name, address, node_address, rack;
     uint64_t incarnation, cores, state, memory_bytes, streamlets;
     bool draining;
-    struct leat_msg_node_report report; /* read only: the writer appends it behind the row */
+    struct leat_msg_node_report report; /* read only: the writer appends it after the row */
 };
 enum leat_node_change {
     LEAT_NODE_CHANGE_DRAIN = 1,
@@ -90,8 +89,8 @@ void leat_msg_cluster_read(struct leat_msg_reader *reader, struct leat_msg_clust
 void leat_msg_cluster_node_write(struct leat_msg_writer *writer,
                                  const struct leat_msg_cluster_node *node);
 void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_cluster_node *out);
-/** A report is written up to its peers; behind these, up to the rows of logs in trouble; behind these, up to the
- * rows of logs with bytes passed over. */
+/** A report is written in parts: up to its peers; after the peers, up to the rows of logs in trouble; after these
+ * rows, up to the rows of logs with passed_bytes. */
 void leat_msg_node_report_end_write(struct leat_msg_writer *writer,
                                     const struct leat_msg_node_report *report);
 void leat_msg_node_report_passed_write(struct leat_msg_writer *writer,

@@ -63,7 +63,7 @@ uint32_t leat_msg_read_array(struct leat_msg_reader *reader)
         count = take_number(reader, tag == 0xdc ? 2 : 4);
     else
         return (uint32_t)fail(reader);
-    /* An element takes a byte at least: nobody loops, or allocates, for what is not there. */
+    /* An element takes a byte at least: no loop or allocation for missing elements. */
     if (reader->failed || count > (uint64_t)(reader->end - reader->at))
         return (uint32_t)fail(reader);
     return (uint32_t)count;

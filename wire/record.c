@@ -37,7 +37,7 @@ void leat_record_reader_init(struct leat_record_reader *reader, const struct lea
     };
 }
 
-/* Whoever gets the raw headers may walk them without checks of its own. */
+/* Users of the raw headers may walk them without further checks. */
 bool leat_record_headers_check(const uint8_t *at, const uint8_t *end, uint32_t count)
 {
     const uint8_t *bytes;

@@ -228,7 +228,7 @@ void leat_msg_row_write_behind(struct leat_msg_writer *writer, const struct leat
     fields_write(writer, row, value, field_behind(row, member_at));
 }
 
-/* Nothing of it is there: an empty text is one that can be printed. */
+/* Sets all members to "missing": an empty text must be printable. */
 static void clear(const struct leat_msg_row *row, void *out_value)
 {
     memset(out_value, 0, row->bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies by tables: a .def file names the fields of each body once. From it come the functions that write and
- * read the body (here), the test of the page that shows it (tests/wire/rows_page.h), and the fuzz target and its
- * seeds (tests/fuzz/rows.h). wire/bodies.def explains how a table is read; rows_declare.h and rows_make.h turn
- * one into declarations and definitions.
+/* Bodies by tables: a .def file names the fields of each body once. The table generates the functions that write and
+ * read the body (here), the test of the protocol's page (tests/wire/rows_page.h), and the fuzz target and its seeds
+ * (tests/fuzz/rows.h). wire/bodies.def explains the tables; rows_declare.h and rows_make.h turn a table into
+ * declarations and definitions.
  *
  * As everywhere in control bodies: fields added later stand at the end of an array, and are skipped by readers
  * that do not know them. */
@@ -34,15 +34,15 @@ enum leat_msg_field_is {
     LEAT_MSG_ALWAYS,
     LEAT_MSG_OPTIONAL,   /* earlier versions do not write it: zero, or an empty text, then */
     LEAT_MSG_OR_MINUS_1, /* I64: the same, -1 then */
-    LEAT_MSG_IF_SET,     /* the same, and it is not written where it and what follows it are zero */
+    LEAT_MSG_IF_SET,     /* the same, and not written where this and all later fields are zero */
     LEAT_MSG_IF_SET_OR,  /* the same, unless another member, a uint32_t, has a certain value */
 };
 
 enum leat_msg_size {
-    LEAT_MSG_GROWS, /* later versions write more fields, which are stepped over */
-    LEAT_MSG_EXACT, /* all fields, or it is refused */
-    LEAT_MSG_FORMS, /* all, or those up to one with `ends` */
-    LEAT_MSG_ENTRY, /* all fields. What the array says of their number is not looked at */
+    LEAT_MSG_GROWS, /* later versions write more fields, which are skipped */
+    LEAT_MSG_EXACT, /* all fields, or the body is refused */
+    LEAT_MSG_FORMS, /* all fields, or the fields up to a field with `ends` */
+    LEAT_MSG_ENTRY, /* all fields. The number in the array's head is ignored */
 };
 
 typedef const struct leat_msg_row *(*leat_msg_row_fn)(void);
@@ -57,7 +57,7 @@ struct leat_msg_field {
     /* EITHER: of the number; 0: written as 0, and stepped over. IF_SET_OR: of the other member. */
     uint16_t other_at;
     bool last;    /* LIST: no field may follow it, not in later versions either */
-    bool ends;    /* FORMS: it may be the last one */
+    bool ends;    /* FORMS: may be the last field */
     uint32_t max; /* U32: more is refused; 0: no limit. NUMBER: it. IF_SET_OR: that value */
     leat_msg_row_fn
         row;   /* ROW, EITHER, REST; LIST: of an element, NULL: elements are single values */
@@ -68,7 +68,7 @@ struct leat_msg_row {
     const char *place; /* on the page: "9 FETCH", "9 FETCH answer", the name of an element, or "" */
     const struct leat_msg_field *fields;
     uint16_t count, bytes; /* fields; of the struct */
-    uint16_t count_at;     /* FORMS: of the uint32_t that says how many of them there are */
+    uint16_t count_at;     /* FORMS: of the uint32_t member with the number of fields */
     uint8_t size;          /* enum leat_msg_size */
     /* Without fields: */
     leat_msg_row_fn list; /* the body is an array of such rows */
@@ -78,19 +78,20 @@ struct leat_msg_row {
 /** The row's array, up to and with the header of the first list, or up to the first REST. Thread: any. */
 void leat_msg_row_write(struct leat_msg_writer *writer, const struct leat_msg_row *row,
                         const void *value);
-/** What follows the elements of a list, or a REST_AT: the same from behind the field that is that member on. */
+/** The fields after the elements of a list, or after a REST_AT: as above, from the field after the member at
+ * `member_at`. */
 void leat_msg_row_write_behind(struct leat_msg_writer *writer, const struct leat_msg_row *row,
                                const void *value, size_t member_at);
 /**
- * Read what leat_msg_row_write() has written; lists with a view are stepped over. Members that are not there
- * become zero. Fails as the reader does.
+ * Read a body of leat_msg_row_write(); lists with a view are skipped. Missing members become zero. Fails as the
+ * reader does.
  *
- * Returns how many fields of the array it has left to the caller: those from the first REST on, or those of a
- * newer version behind a list; both end with leat_msg_read_end(). A row without these is read whole: 0.
+ * Returns how many fields of the array are left to the caller: the fields from the first REST on, or fields of a
+ * newer version after a list; both end with leat_msg_read_end(). A row without these is read whole: 0.
  */
 uint32_t leat_msg_row_read(struct leat_msg_reader *reader, const struct leat_msg_row *row,
                            void *out_value);
-/** The fields behind the elements of that list, or behind that REST_AT, of which there are `left`. Returns as
+/** Read the `left` fields after the elements of the list, or after the REST_AT, at `member_at`. Returns as
  * leat_msg_row_read(). */
 uint32_t leat_msg_row_read_behind(struct leat_msg_reader *reader, const struct leat_msg_row *row,
                                   void *out_value, size_t member_at, uint32_t left);
@@ -99,7 +100,7 @@ uint32_t leat_msg_row_read_behind(struct leat_msg_reader *reader, const struct l
     leat_msg_row_write_behind(writer, name##_row(), value, offsetof(struct name, member))
 #define LEAT_MSG_READ_BEHIND(reader, name, value, member, left)                                    \
     leat_msg_row_read_behind(reader, name##_row(), value, offsetof(struct name, member), left)
-/** A whole body; false: it is none, or bytes follow it. */
+/** A whole body; false: malformed, or bytes follow the body. */
 bool leat_msg_row_decode(const void *bytes, size_t count, const struct leat_msg_row *row,
                          void *out_value) LEAT_NODISCARD;
 

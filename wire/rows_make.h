@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included once for each table, as rows_declare.h: defines what that declares. */
+/* Included once for each table, like rows_declare.h: defines the functions declared there. */
 #include "wire/row.h"
 
 #define OPTIONAL   .is = LEAT_MSG_OPTIONAL
@@ -12,7 +12,7 @@
 #define LAST         .last = true
 #define ENDS         .ends = true
 
-/* Each row is a function, so that its fields can call their struct by one word. */
+/* Each row is a function, so that its fields can name their struct `self`. */
 #define SIZED(row_name, type, row_size, row_count_at, row_place)                                   \
     const struct leat_msg_row *row_name##_row(void)                                                \
     {                                                                                              \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included once, for LEAT_ROWS, a table of FAST_OF: what rows_declare.h declares of these. The functions are as one
- * would write them by hand, one field after the other, and look at no table: row.c takes two to three times the
- * instructions. They do what row.c does by the table (tests/wire/rows_test.c, fuzz target message).
- * Fields may be F, LOG, EITHER, IN_IF, and LIST as the last one; those with IF_SET or IF_SET_OR stand behind others. */
+/* Included once, for LEAT_ROWS, a table of FAST_OF: what rows_declare.h declares of these. The functions are like
+ * functions written by hand, field by field, and read no table: row.c takes two to three times the instructions.
+ * Their results are those of row.c (tests/wire/rows_test.c, fuzz target message). Fields may be F, LOG, EITHER,
+ * IN_IF, and LIST as the last field; fields with IF_SET or IF_SET_OR come after all others. */
 
 #define ROWS(name, place, element)
 #define CLEAR(value) memset(&(value), 0, sizeof(value))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The segment scanner: Tailwind Algorithm 1 (§3.2), hardened.
  *
- * It tells a torn tail from damage. Both end the valid prefix. But entry headers are chained by the
- * trailers, so where a payload is bad the headers alone are walked on, and a later trailer that
- * matches the chain proves that what lies between was once complete: the acked length it names
- * shows whether acked bytes are gone. Bytes that a former user of the buffer left behind the prefix
- * can't do that: their trailers continue another chain. */
+ * The scanner tells a torn tail from damage. Both end the valid prefix. But trailers chain the entry headers, so
+ * after a bad payload the walk goes on by headers alone. A later trailer that matches the chain proves that the bytes
+ * in between were once complete: the acked length in this trailer shows whether acked bytes are gone. Bytes of a
+ * former user of the buffer after the prefix can't match: their trailers continue another chain. */
 #include "wire/entry.h"
 
 #include "base/bug.h"
@@ -18,7 +17,7 @@ struct walk {
     uint32_t bytes;    /* never read past */
     uint32_t position; /* of the entry under consideration */
     uint32_t chain;
-    bool payload_bad;     /* somewhere behind us: headers only from there on */
+    bool payload_bad;     /* somewhere before here: headers only from there on */
     bool at_header;       /* the entry before this one was SEGMENT */
     bool started, closed; /* seen so far, under a trailer or not yet */
     uint64_t base_offset, next_offset, retained_segment;
@@ -26,7 +25,7 @@ struct walk {
     struct leat_extent previous;
 };
 
-/* What can be said of a header without its payload. */
+/* The checks of a header without its payload. */
 static bool header_check(const struct walk *walk, const struct leat_entry *entry)
 {
     if (entry->flags != 0 || entry->zero16 != 0 || entry->zero64 != 0) return false;
@@ -143,8 +142,8 @@ static bool payload_check(struct walk *walk, const struct leat_entry *entry, str
     }
 }
 
-/* A trailer that matches the chain: what it says of acked bytes holds, and all before it is valid
- * unless a payload was bad. */
+/* A trailer that matches the chain: its acked length is right, and all bytes before are valid unless a payload was
+ * bad. */
 static void trailer_take(const struct walk *walk, const struct leat_entry *trailer,
                          struct leat_scan *scan)
 {
@@ -177,8 +176,8 @@ static bool entry_step(struct walk *walk, struct leat_scan *scan)
         walk->position += LEAT_ENTRY_HEADER_BYTES;
         return !walk->closed; /* nothing follows the trailer of a CLOSE */
     }
-    /* Also the segment's own header: such a segment is nobody's, and yet a trailer further on may prove
-     * that it was once somebody's. */
+    /* Also the segment's own header: a segment with a bad header belongs to no log, but a later trailer may prove
+     * that it once did. */
     if (!walk->payload_bad && !payload_check(walk, &entry, scan)) walk->payload_bad = true;
     walk->at_header = entry.type == LEAT_ENTRY_SEGMENT;
     if (entry.type == LEAT_ENTRY_START) walk->started = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever comes to the wrong port is told so: what first bytes look like. */
+/* Recognises a protocol by its first bytes, to tell a client that it has the wrong port. */
 #ifndef LEAT_WIRE_SPEAKER_H
 #define LEAT_WIRE_SPEAKER_H
 
@@ -18,7 +18,7 @@ enum leat_speaker {
 
 /** A guess, from what came first on a connection. */
 enum leat_speaker leat_speaker_of(const uint8_t *data, size_t bytes);
-/** What to say of it: a sentence, or part of one. UNKNOWN: NULL. */
+/** The text for a protocol: a sentence, or a part of a sentence. UNKNOWN: NULL. */
 const char *leat_speaker_text(enum leat_speaker speaker);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Uncompressing piece by piece, into memory that was taken at the start: each piece is checked and overwritten.
  *
- * Nothing is believed that a reader would find wrong: checksums inside the compressed bytes are compared, too. The
- * batch's CRC covers them, but whoever made the batch computed that. */
+ * All errors that a consumer would find are refused: checksums inside the compressed bytes are compared, too. The
+ * batch's CRC covers these checksums, but the producer of the batch computed this CRC. */
 #define ZSTD_STATIC_LINKING_ONLY /* decoding in memory of our own; Debian's library has it */
 #include "wire/unpack.h"
 
@@ -94,11 +94,11 @@ static leat_err piece_take(struct leat_unpacker *unpacker, const uint8_t *piece,
     return unpacker->wrong == NULL ? LEAT_OK : LEAT_E_INVALID;
 }
 
-/* One member of gzip, or frame of zstd, and nothing behind.
+/* One member of gzip, or one frame of zstd, and nothing after.
  *
  * SUBTLE: clients differ in what follows. (1) A batch's records lie in two members. (2) Java's client reads both,
- * librdkafka the first, kafka-python the first frame. (3) The batch is acknowledged, and some readers pass over half
- * of its records without a word. No client writes such batches. */
+ * librdkafka the first, kafka-python the first frame. (3) The batch is acknowledged, and some readers silently skip
+ * half of its records. No client writes such batches. */
 
 /* ---- gzip ---- */
 
@@ -142,7 +142,7 @@ static leat_err gzip_unpack(struct leat_unpacker *unpacker, const uint8_t *in, s
             piece_take(unpacker, unpacker->memory, unpacker->piece_bytes - stream->avail_out);
         if (rc != LEAT_OK) return rc;
         if (said == Z_STREAM_END) return stream->avail_in == 0 ? LEAT_OK : LEAT_E_CORRUPT;
-        /* Without room for output it would have said OK: so input is what it lacks. */
+        /* Without room for output the result would have been OK: so input is missing. */
         if (said != Z_OK) return LEAT_E_CORRUPT;
         unpacker->taken = in_bytes - stream->avail_in;
         if (pauses(unpacker)) return LEAT_E_AGAIN;
@@ -193,7 +193,7 @@ static leat_err snappy_unpack(struct leat_unpacker *unpacker, const uint8_t *in,
 
 /* ---- lz4 ---- */
 
-/* Blocks that refer to the one before are not taken: Kafka does not, since its clients for Java can't read them. */
+/* Dependent blocks are refused, as in Kafka, since Kafka's Java clients can't read them. */
 static leat_err lz4_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
 {
     const uint8_t *end = in + in_bytes, *first = in;

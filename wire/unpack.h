@@ -6,8 +6,8 @@
 #include "wire/batch.h"
 
 enum {
-    /* A batch uncompresses to so many bytes for each of its own, and some to begin with: what any codec makes of
-     * records that a client would send; and never to more than the limit. */
+    /* A batch uncompresses to so many bytes for each of its own, and some to begin with: enough for any codec and
+     * realistic records; and never to more than the limit. */
     LEAT_UNPACKED_PER_BYTE = 1024,
     LEAT_UNPACKED_BYTES_MIN = 4 * 1024 * 1024,
     LEAT_UNPACKED_BYTES_MAX = 16 * 1024 * 1024,
@@ -26,22 +26,22 @@ struct leat_unpacker *leat_unpacker_create(size_t bytes);
 void leat_unpacker_destroy(struct leat_unpacker *unpacker);
 
 /**
- * The same as leat_unpacker_check(), in steps, so that others come first now and then: each ends between two pieces of
- * what is uncompressed, when `most` bytes or more have come of it. A piece has 128 KiB, of lz4 a block (4 MiB at most),
- * of snappy one (8 MiB).
+ * The same as leat_unpacker_check(), in steps, so that other work comes in between: each step ends between two
+ * uncompressed pieces, when these have `most` bytes or more. A piece has 128 KiB, of lz4 a block (4 MiB at most), of
+ * snappy one (8 MiB).
  *
- * batch  The same bytes each time, wherever they lie by then.
- * LEAT_E_AGAIN: more is to come. Whoever does not go on begins another: nothing is to be given back.
+ * batch  The same bytes each time, possibly at another address.
+ * LEAT_E_AGAIN: more is to come. An unfinished check may simply be replaced by another: there is nothing to free.
  */
 void leat_unpacker_begin(struct leat_unpacker *unpacker, const struct leat_batch *batch);
 leat_err leat_unpacker_step(struct leat_unpacker *unpacker, struct leat_batch *batch, size_t most,
                             size_t *out_bytes, struct leat_error *error) LEAT_NODISCARD;
 
 /**
- * Check the records of a compressed batch as leat_batch_check() checks those of others.
+ * Check the records of a compressed batch as leat_batch_check() checks uncompressed records.
  *
- * batch      Checked by that function. Its highest timestamp becomes that of its records.
- * out_bytes  What was uncompressed, also on an error: what the check has cost.
+ * batch      Checked by leat_batch_check(). Its highest timestamp is set from its records.
+ * out_bytes  The number of uncompressed bytes, also on an error: the cost of the check.
  * error      May be NULL.
  * Errors: LEAT_E_INVALID, whatever is wrong with the bytes; LEAT_E_TOO_LARGE: more than the limits above;
  * LEAT_E_UNSUPPORTED: a zstd window of more than the limit; gzip, when built without zlib.
@@ -51,8 +51,8 @@ leat_err leat_unpacker_check(struct leat_unpacker *unpacker, struct leat_batch *
                              size_t *out_bytes, struct leat_error *error) LEAT_NODISCARD;
 
 /**
- * Look for a compressed batch's first record that is not older than a time, from an offset delta on: in such steps, but
- * of pieces of 32 KiB, among what comes first of it, made_max bytes at most.
+ * Look for a compressed batch's first record that is not older than a time, from an offset delta on: in the same
+ * steps, but in pieces of 32 KiB, in at most the first made_max bytes.
  *
  * LEAT_OK: found. LEAT_E_AGAIN: more is to come. LEAT_E_NOT_FOUND: none, or what follows can't be read.
  */

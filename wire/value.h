@@ -32,11 +32,11 @@ static inline void leat_prefetch_to_write(uintptr_t at)
 }
 
 /**
- * Append one record without key and headers to a builder that holds one already.
+ * Append a record without key and headers to a builder that is not empty.
  *
  * Returns false, and leaves the builder as it is, where leat_batch_builder_add() must decide: first
  * record, size outside the limits above, no room for the largest form.
- * Hot: keep the builder in a local variable around a loop of these; bytes written may alias it.
+ * Hot: keep the builder in a local variable around a loop of calls; written bytes may alias it.
  * Thread: any.
  */
 static inline bool leat_batch_builder_add_value(struct leat_batch_builder *builder,

@@ -49,8 +49,8 @@ static inline uint8_t *leat_varint_write(uint8_t *at, uint64_t raw)
 const uint8_t *leat_varint_read_slow(const uint8_t *at, const uint8_t *end, uint32_t bytes_max,
                                      uint64_t *out_raw);
 
-/* The raw value at `at`, or NULL. Out-of-line only past two bytes. One byte is looked at first for
- * itself: a record ends with one, behind which nothing may be read. */
+/* The raw value at `at`, or NULL. Out-of-line only past two bytes. A single byte is tried first: a record may end
+ * with such a byte, and nothing after the record may be read. */
 static inline const uint8_t *leat_varint_read(const uint8_t *at, const uint8_t *end,
                                               uint32_t bytes_max, uint64_t *out_raw)
 {

@@ -18,16 +18,16 @@ struct leat_cluster_told {
 };
 /** false: it can't be read. Thread: any. */
 bool leat_cluster_told_read(struct leat_msg_reader *reader, struct leat_cluster_told *out);
-/** The one node was not started with --coordinators: it has no address for others. */
+/** The only node was not started with --coordinators: it has no address for other nodes. */
 bool leat_cluster_told_alone(const struct leat_cluster_told *told);
 /** A node is up, and what its logs lack is not known. */
 bool leat_node_told_unheard(const struct leat_msg_cluster_node *node);
-/** Nothing is there that is somebody's work: no node is down, full or not heard, each voter can be reached, and no log
- * lacks copies or records, or has records that may have been passed over. */
+/** No operator needs to act: no node is down, full or not heard, each voter can be reached, and no log lacks copies
+ * or records, or has a torn tail that a start cut off. */
 bool leat_cluster_told_well(const struct leat_cluster_told *told);
 
 /** A row of STREAM_DESCRIBE in a word: "ok", "waiting", "damaged", "stopped", "full" (the disk of its node) or
- * "unknown" (it is not served yet, or its owner was not heard). */
+ * "unknown" (the log is not served yet, or its owner was not heard). */
 const char *leat_log_told_state(const struct leat_msg_log_info *log);
 /** As far as anything is known that would refuse appends. */
 bool leat_log_told_takes_appends(const struct leat_msg_log_info *log);
