@@ -140,9 +140,9 @@ void leat_client_destroy(struct leat_client **client_ref)
     leat_mem_free(client);
 }
 
-/* SUBTLE: doubling with each retry meets a node that is followed by another within 200 ms with a pause
- * of 160 or 320, and that pause was most of what producers saw of it. So it doubles with every tenth
- * retry first: the first second has some forty. */
+/* SUBTLE: if the pause doubled with each retry, it would be 160 or 320 ms when a new owner takes over within 200 ms:
+ * this pause was most of the delay that producers saw. So at first the pause doubles with every tenth retry: the
+ * first second has some forty retries. */
 uint64_t leat_client_retry_pause_us(const struct leat_client *client, uint32_t attempt)
 {
     uint64_t pause = client->options.retry_us_min, most = client->options.retry_us_max;
@@ -180,8 +180,8 @@ static const struct leat_client_log *log_find(const struct leat_client *client,
     return NULL;
 }
 
-/* Where a node is reached. What was reached under its incarnation wins over what the node says of
- * itself: it may listen on a wildcard address or behind a translation. */
+/* The address of a node. The address of an open connection to the incarnation wins over the address in metadata: the
+ * node may listen on a wildcard address, or its address may be translated (NAT). */
 static const char *node_address(const struct leat_client *client, uint64_t incarnation)
 {
     LEAT_LIST_EACH(&client->conns, link)
@@ -326,7 +326,7 @@ void leat_client_on_lost(struct leat_client *client, const char *address, const 
              refusal_text(client));
 }
 
-/* Whoever gave several addresses is told all of them, as far as the text goes. */
+/* The text names all given addresses, as far as there is room. */
 static void give_up_text(const struct leat_client *client, char out[LEAT_ERROR_TEXT_BYTES])
 {
     const char *why = refusal_text(client);
@@ -343,13 +343,13 @@ static void give_up_text(const struct leat_client *client, char out[LEAT_ERROR_T
              i < client->address_count ? " and others" : "", why);
 }
 
-/* ---- the sweep: time limits, and a connection for those who wait for any ---- */
+/* ---- the sweep: time limits, and a connection for requests to any node ---- */
 
 static void conn_expire(struct leat_client *client, struct leat_client_conn *conn, uint64_t now,
                         uint64_t *nearest)
 {
-    /* An address behind which nothing answers, not even "refused": the kernel would try for two
-     * minutes, and meanwhile no other address is tried. */
+    /* An address may give no answer at all, not even "refused": the kernel would try for two minutes, and meanwhile
+     * no other address is tried. */
     bool opening = conn->state == CONN_CONNECTING || conn->state == CONN_HELLO;
     bool expired = opening && conn->open_before_us <= now;
     if (opening && !expired && conn->open_before_us < *nearest) *nearest = conn->open_before_us;
@@ -389,8 +389,8 @@ static void waiting_expire(struct leat_client *client, uint64_t now, uint64_t *n
     if (give_up && client->address_count > 1) give_up_text(client, client->last_text);
     (void)leat_error_set(&error, code, "%s",
                          client->last_text[0] ? client->last_text : leat_err_text(code));
-    /* SUBTLE: the owners hear of it after their own turn end has run, so nothing that they want to
-     * do next is armed; without another turn a consumer waited for ever. */
+    /* SUBTLE: the owners hear of a failed request after their own turn end has run, so their next steps have no
+     * timer; without another turn a consumer waited for ever. */
     *nearest = now;
     struct leat_list *link;
     while ((link = leat_list_pop_front(&expired)))
@@ -398,15 +398,16 @@ static void waiting_expire(struct leat_client *client, uint64_t now, uint64_t *n
                                  &error);
 }
 
-/* Candidate i: the addresses that were given, then those of the nodes that are up. But whoever names
- * a Unix socket asks as somebody: other nodes, or this one by its port, do not know as whom. */
+/* Candidate i: the given addresses, then the addresses of nodes that are up. But a Unix socket also tells the server
+ * the client's account: connections to other nodes, or to this node's port, do not. */
 static const char *candidate(const struct leat_client *client, uint32_t i)
 {
     if (i < client->address_count) return client->addresses[i];
     if (is_local(client->addresses[0])) return NULL;
     const char *address = client->nodes[i - client->address_count].address;
     bool wildcard = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
-    return address[0] && !wildcard ? address : NULL; /* a wildcard is somebody else's here */
+    /* a wildcard address would mean this machine */
+    return address[0] && !wildcard ? address : NULL;
 }
 
 static bool address_suspect(const struct leat_client *client, const char *address)
@@ -441,11 +442,11 @@ static void bootstrap(struct leat_client *client, uint64_t now, uint64_t *neares
     LEAT_LIST_EACH(&client->conns, link)
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
-        /* It opens, or its loss, or its silence, brings us here again. */
+        /* This connection opens, or its loss or its silence causes the next call. */
         if (conn->state != CONN_CLOSING && !conn->suspect) return;
     }
     const char *address = leat_client_bootstrap_next(client);
-    if (!address) return; /* all are silent: one of them is lost, or heard, in time */
+    if (!address) return; /* all are silent: a connection will be lost, or heard, in time */
     if (now < client->bootstrap_at_us) {
         if (client->bootstrap_at_us < *nearest) *nearest = client->bootstrap_at_us;
         return;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What producer and consumer share: connections to a cluster, its metadata, and requests that find
- * their way.
+/* Shared by producer and consumer: connections to a cluster, its metadata, and requests, which are routed to owners.
  *
  * One client = one actor (its own thread in libleat, an actor of the simulator in tests).
  * Connections: one per (node, lane), made when needed, named in hello; requests are matched to
@@ -24,9 +23,10 @@ struct leat_client_options {
     uint64_t request_timeout_us;
     uint64_t retry_us_min, retry_us_max;
     uint32_t streams_max;
-    bool fail_fast; /* requests for any node fail once every address has refused, instead of waiting
-                       for their timeout: what a person at a terminal wants */
-    const void *actor; /* whose it is, as LEAT_ASSERT_OWNER() takes it */
+    /* requests for any node fail once every address has refused, instead of waiting for their timeout: for people at
+     * a terminal */
+    bool fail_fast;
+    const void *actor; /* the owner, for LEAT_ASSERT_OWNER() */
 };
 enum {
     LEAT_CLIENT_ADDRESSES_MAX = 16,
@@ -34,7 +34,7 @@ enum {
     LEAT_CLIENT_CONNS_MAX = 1024,
     LEAT_CLIENT_PAYLOADS_MAX = 63, /* gathered pieces of one request */
     LEAT_CLIENT_ADDRESS_BYTES = 128,
-    LEAT_CLIENT_NODE_NAME_BYTES = 64,             /* what is kept of one, for sentences */
+    LEAT_CLIENT_NODE_NAME_BYTES = 64,             /* kept of a name, for messages */
     LEAT_CLIENT_CONNECT_US_MAX = 3 * 1000 * 1000, /* from connect to the answer to hello */
     LEAT_CLIENT_QUICK_RETRIES = 40,
     LEAT_CLIENT_SILENT_US = 80 * 1000, /* then others are asked whether the node lives: watch.c */
@@ -80,11 +80,10 @@ const char *leat_client_why(const struct leat_client *client);
 /** Forget a request without payload: on_done does not run any more. Thread: owner. */
 void leat_client_cancel(struct leat_client *client, struct leat_request *request);
 /**
- * Take a request back, for an owner that goes while others use the client on.
+ * Take a request back, for an owner that closes while other owners still use the client.
  *
- * True: forgotten, as by leat_client_cancel(), and its payload is free. False: its connection may
- * still hold the payload, so it is closed, with what others have on it; on_done follows, never
- * inside. Thread: owner.
+ * True: forgotten, as by leat_client_cancel(), and its payload is free. False: the connection may still hold the
+ * payload, so the connection is closed, with all requests on it; on_done follows, never inside. Thread: owner.
  */
 bool leat_client_withdraw(struct leat_client *client, struct leat_request *request) LEAT_NODISCARD;
 
@@ -102,9 +101,8 @@ struct leat_client_stream {
     uint32_t log_count;
     struct leat_client_log *logs; /* streamlet-major: [streamlet * Q + log] */
 };
-/** Ask who serves a stream, whether it is known or not; on_done may run with LEAT_E_UNKNOWN_STREAM. Retries connections
- * until timeout_us. The stream is the client's, valid until it is refreshed or the client
- * destroyed. */
+/** Ask for a stream's owners, whether it is known or not; on_done may run with LEAT_E_UNKNOWN_STREAM. Retries
+ * connections until timeout_us. The stream is the client's, valid until it is refreshed or the client destroyed. */
 struct leat_client_lookup {
     struct leat_list link;
     char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
@@ -124,8 +122,8 @@ void leat_client_lookup(struct leat_client *client, struct leat_client_lookup *l
 void leat_client_lookup_cancel(struct leat_client *client, struct leat_client_lookup *lookup);
 const struct leat_client_stream *leat_client_stream(const struct leat_client *client,
                                                     const char *name);
-/** Has the network called this client since the last question? For who runs many clients on one
- * thread and wants to end the turn of those only that had one. Thread: owner. */
+/** Has the network called this client since the last call? For a thread that runs many clients and ends the turn only
+ * of clients that were called. Thread: owner. */
 bool leat_client_take_called(struct leat_client *client);
 /** A pause for the n-th retry (0 = first): doubles from retry_us_min to retry_us_max, for the first
  * LEAT_CLIENT_QUICK_RETRIES with every tenth only. A random part, up to half, is taken off, so that clients that

@@ -232,15 +232,16 @@ static void lists_splice(struct leat_list *to, struct leat_list *from)
         leat_list_push_back(to, link);
 }
 
-/* The node behind the address is another incarnation than the one that was looked for: what waits
- * was meant for the old one.
+/* The node at the address has another incarnation than expected: the waiting requests were meant for the old
+ * incarnation.
  *
- * SUBTLE: one connection to it is enough.
- *  1. A node that is cut off from the others goes on naming an incarnation that has been followed by another.
- *  2. A request connects to its address, meets the new one, and fails; metadata is asked for, of the node
- *     that is cut off, and names the old one again. So it goes on, a connection each time.
- *  3. With LEAT_CLIENT_CONNS_MAX of them no connection could be made any more, to nobody, for good.
- * And whoever is asked next is the one that has restarted: it knows more than who named its past. */
+ * SUBTLE: only one connection to the new incarnation may stay.
+ *  1. A node that is cut off from the cluster goes on naming an outdated incarnation.
+ *  2. A request connects to that address, meets the new incarnation, and fails; metadata comes from the cut-off node
+ *     again, and names the old incarnation again. So it goes on, with a new connection each time.
+ *  3. At LEAT_CLIENT_CONNS_MAX connections no further connection could be made, to any node, for good.
+ * And metadata is asked of the restarted node next: this node knows more than the node that named its old
+ * incarnation. */
 static void conn_adopt_incarnation(struct leat_client_conn *conn, uint64_t incarnation)
 {
     struct leat_client *client = conn->client;
@@ -308,8 +309,9 @@ static void conn_on_answer(struct leat_client_conn *conn, const struct leat_fram
         struct leat_msg_error refused = {.code = LEAT_E_INVALID, .text = {"", 0}};
         rc = leat_msg_error_decode(frame->control, frame->control_bytes, &refused);
         if (rc == LEAT_OK) rc = refused.code ? refused.code : LEAT_E_INVALID;
-        /* SUBTLE: to whoever asked, CANCELLED means that this client is being closed, after which nothing is
-         * tried again. A server that says it has given the request up: a member of a group stood still. */
+        /* SUBTLE: for the requester CANCELLED means that this client is being closed, so the requester tries nothing
+         * again. But a server answers CANCELLED when it has given up a request: a member of a group stood still
+         * then. */
         if (rc == LEAT_E_CANCELLED) rc = LEAT_E_TIMEOUT;
         (void)leat_error_set(&error, rc, "%.*s", (int)refused.text.bytes, refused.text.text);
     } else if (frame->kind != (uint16_t)request->kind) {
@@ -327,7 +329,8 @@ static size_t conn_on_bytes(void *user, struct leat_conn *net, const uint8_t *da
         const struct leat_clock *clock = conn->client->env->clock;
         conn->client->called = true;
         conn->heard_us = clock->now_us(clock->ctx);
-        if (conn->suspect) conn->client->dirty = true; /* what waits for any node has one again */
+        /* requests to any node have a connection again */
+        if (conn->suspect) conn->client->dirty = true;
         conn->suspect = false;
     }
     while (conn->client && (conn->state == CONN_OPEN || conn->state == CONN_HELLO)) {
@@ -375,10 +378,10 @@ static void conn_on_closed(void *user, struct leat_conn *net, leat_err why)
     leat_list_init(&failed);
     lists_splice(&failed, &conn->in_flight);
     lists_splice(&failed, &conn->queued);
-    /* Not kept: the next request makes a connection to whom metadata names then. The pause between
-     * attempts is the client's (any node) or the caller's (a log's owner). */
+    /* Not kept: the next request makes a connection to the owner by metadata. The pause between attempts is the
+     * client's (any node) or the caller's (a log's owner). */
     conn_forget(conn);
-    /* As a node's port does, and who speaks another protocol. */
+    /* Like a node port, or a server of another protocol. */
     bool mute = conn->hello_number != 0 && !conn->refused_text[0];
     leat_client_on_lost(
         client, conn->address,

@@ -13,8 +13,8 @@ enum {
 #define CLIENT_NO_INCARNATION 0u
 #define CLIENT_LANE_ANY       (-1)
 
-/* One frame under way. It outlives its request: the port may hold the header until the connection
- * has closed, when whoever asked has long been told. */
+/* One frame under way. It outlives its request: the port may hold the header until the connection has closed, long
+ * after the requester has its answer. */
 struct leat_client_slot {
     struct leat_send send;
     struct leat_client_conn *conn;
@@ -63,7 +63,7 @@ struct leat_client {
     char addresses[LEAT_CLIENT_ADDRESSES_MAX][LEAT_CLIENT_ADDRESS_BYTES];
     uint32_t address_count, next_address, refused_in_a_row;
     leat_err refused_why;   /* the last one */
-    char refused_text[160]; /* what it said, or "" */
+    char refused_text[160]; /* the server's text, or "" */
     uint64_t bootstrap_at_us;
     struct leat_list conns;
     uint32_t conn_count;
@@ -111,7 +111,7 @@ struct leat_client_conn *leat_client_conn_make(struct leat_client *client, const
 /** Connect. On failure the conn is gone. Nothing may be queued on it yet. */
 leat_err leat_client_conn_start(struct leat_client_conn *conn) LEAT_NODISCARD;
 void leat_client_conn_transmit(struct leat_client_conn *conn, struct leat_request *request);
-/** Close it: its requests end when the port has closed it. Harmless on one that closes. */
+/** Close the connection: its requests end when the port has closed it. Harmless on a closing connection. */
 void leat_client_conn_cut(struct leat_client_conn *conn);
 void leat_client_conn_destroy(struct leat_client_conn *conn);
 /* watch.c */

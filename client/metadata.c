@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which nodes there are, who serves a stream's logs: asked by lookups, learnt from the answers. */
+/* Metadata: the nodes, and the owners of a stream's logs, from the answers to lookups. */
 #include "internal.h"
 
 #include "base/assert.h"
@@ -42,7 +42,7 @@ bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame
     return !body.nodes.failed;
 }
 
-/* Room for one stream more; the list of them grows, because most clients know one. */
+/* Room for another stream; the list grows, because most clients know a single stream. */
 static bool stream_room(struct leat_client *client)
 {
     enum { STREAMS_FIRST = 8 };
@@ -108,10 +108,10 @@ static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *
             .epoch = {log.epoch},
             .lane = log.lane,
         };
-        /* SUBTLE: an ownership's epoch only grows, so whoever names a smaller one is behind.
+        /* SUBTLE: the epoch of a streamlet only grows, so metadata with a smaller epoch is out of date.
          *  1. A node that was declared dead lives on, and names itself as the owner.
-         *  2. A producer's first batches are acked by the owner after it.
-         *  3. Sent to the old one again, it is told of a gap, or that it is unknown.
+         *  2. A producer's first batches are acked by the next owner.
+         *  3. The producer goes back to the old owner, which reports a sequence gap, or an unknown producer.
          * A consumer would be told that its offset is too high. */
         bool known = same_cluster && stream->id == head.id && at < stream->log_count;
         if (known && stream->logs[at].epoch.v > log.epoch && !LEAT_BUG(BACK_TO_OLD_OWNER))
@@ -217,8 +217,8 @@ static void lookup_send(struct leat_client *client, struct leat_client_lookup *l
                                               lookup->may_create);
     uint64_t now = leat_client_now(client);
     uint64_t left_us = lookup->deadline_us > now ? lookup->deadline_us - now : 1;
-    /* SUBTLE: whoever is asked may be gone unheard (power cut, cable): nothing else may be under way
-     * on that connection that would show it, and then the lookup waited for all of its time. */
+    /* SUBTLE: the asked node may be gone without a sign (power cut, cable). If no other request is under way on the
+     * connection, nothing shows this, and the lookup waited for its whole time limit. */
     if (!client->options.fail_fast && left_us > client->options.request_timeout_us)
         left_us = client->options.request_timeout_us;
     lookup->retry_at_us = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two public libraries (producer/producer.c, consumer/consumer.c) share: clients on the
- * process's background threads. Part of libleat, not of the core libraries: it knows threads.
+/* Shared by the two public libraries (producer/producer.c, consumer/consumer.c): clients on the process's background
+ * threads. Part of libleat, not of the core libraries, because of the threads.
  *
  * All producers and consumers of a process share a few threads (one per core): a server that
  * answers eight producers then wakes one thread and not eight. Measured on two cores, a wake-up of
  * a thread on another core costs as much as copying a batch of 10 KB.
  *
- * Producers of one thread that want the same also share a client, hence its connections: what they
- * have to send in one turn goes out in one write, and their answers come in one read. */
+ * Producers of one thread with equal options also share a client, hence its connections: all messages of a turn go
+ * out in one write, and the answers come in one read. */
 #ifndef LEAT_CLIENT_SHARED_H
 #define LEAT_CLIENT_SHARED_H
 
@@ -30,7 +30,7 @@ enum {
     LEAT_SHARED_THREADS_MAX = 8, /* of a process */
 };
 
-/* Something that is waited for: a counter that moves on when it has happened. */
+/* An event to wait for: a counter that grows when the event has happened. */
 struct leat_event {
     _Atomic uint32_t count, waiters;
 };
@@ -75,10 +75,9 @@ struct leat_shared_options {
     const char *name;    /* NULL: the program's */
     uint64_t request_timeout_us;
     bool fail_fast;
-    /* Use the client of others who want the same. The thread runs its turn end; the user tells by
-     * leat_shared_touch() when something of its own ran, and takes back its requests
-     * (leat_client_withdraw()) before it closes. Else the client is the user's, to run and to
-     * destroy on the thread. */
+    /* Share a client with users of equal options. The thread runs the client's turn end; the user calls
+     * leat_shared_touch() when its own work has run, and takes back its requests (leat_client_withdraw()) before it
+     * closes. If not set, the user runs and destroys the client itself, on the thread. */
     bool common;
 };
 
@@ -105,11 +104,11 @@ bool leat_shared_is_own_thread(const struct leat_shared *shared);
 /** After an own client was destroyed on the background thread, or before the start. Nothing of it
  * runs when this returns. Thread: not a background thread. */
 void leat_shared_close(struct leat_shared *shared);
-/** The number by which a producer with this id chooses among a stream's logs. In a process of one
- * producer it is the id. Several begin at the id that was known first and go on by their places, so
- * that all logs are used, and those of one thread have theirs on few cores of a server: with four
- * producers on each of two threads, one connection for each thread and not four that are half empty.
- * It stays the same for a place and an id. Thread: any. */
+/** The number by which a producer with this id chooses among a stream's logs. In a process of one producer it is the
+ * id. Several producers begin at the first known id and go on by their places. So all logs are used, and the
+ * producers of a thread use logs on few cores of a server: with four producers on each of two threads, one full
+ * connection per thread, not four half-empty connections. The number stays the same for a place and an id.
+ * Thread: any. */
 uint64_t leat_shared_spread(const struct leat_shared *shared, int64_t id);
 /** For calls that return a public message. */
 leat_code leat_shared_message(leat_message *message, const struct leat_error *error);

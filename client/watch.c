@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Silence. A node that was stopped, or whose cable was cut, breaks no connection: what it was asked stays
- * unanswered until the request's time is over, half a minute later. So when a connection owes an answer
- * for too long another node is asked which nodes are up. The cluster's own patience is what decides: when
- * it has declared the node dead the connection is closed, which ends its requests as a lost one would. */
+/* Silence. A stopped node, or a node with a cut cable, breaks no connection: its requests stay unanswered until their
+ * time is over, half a minute later. So when a connection owes an answer for too long another node is asked which
+ * nodes are up. The cluster's failure detector decides: when it has declared the node dead, the connection is closed,
+ * and its requests end as after a loss. */
 #include "internal.h"
 
 #include "base/assert.h"
@@ -30,7 +30,7 @@ static uint64_t suspect_at(const struct leat_client_conn *conn)
     return at == UINT64_MAX || at < heard ? heard : at;
 }
 
-/* Somebody else there is to ask. */
+/* Is there another node to ask? */
 static bool others_known(const struct leat_client *client)
 {
     return client->address_count > 1 || client->node_count > 1;
@@ -90,7 +90,7 @@ static void questions_take(struct leat_client *client, struct leat_client_conn *
         struct leat_request *request = LEAT_CONTAINER(link, struct leat_request, link);
         bool any = request->kind == LEAT_KIND_METADATA && request->log.stream == 0;
         leat_list_push_back(any ? &client->waiting : &kept, link);
-        if (any) request->sent_us = now; /* whoever is asked next is given as long */
+        if (any) request->sent_us = now; /* the next asked node gets as much time */
     }
     while ((link = leat_list_pop_front(&kept)))
         leat_list_push_back(&conn->in_flight, link);
@@ -118,7 +118,7 @@ static void watch(struct leat_client *client)
         any = any || conn->suspect;
     }
     if (!any) {
-        /* The next silence is another one: it does not wait for what this one had come to. */
+        /* The next silence begins anew, with short intervals. */
         client->ask.count = 0;
         if (client->ask.at_us > now + ASK_EVERY_US) client->ask.at_us = now + ASK_EVERY_US;
         if (nearest != UINT64_MAX) leat_client_watch_wake(client, nearest);
@@ -129,7 +129,7 @@ static void watch(struct leat_client *client)
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
         if (conn->suspect && others_answer(client)) questions_take(client, conn, now);
     }
-    client->dirty = true; /* somebody else is connected to, and asked, if need be */
+    client->dirty = true; /* if needed, another node is connected to, and asked */
     if (!client->ask.out && now >= client->ask.at_us && others_answer(client))
         ask_send(client, now);
     uint64_t again = client->ask.at_us > now ? client->ask.at_us : now + ASK_EVERY_US;

@@ -89,11 +89,10 @@ struct leat_shared_common {
 static pthread_mutex_t ios_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct leat_shared_io *ios[LEAT_SHARED_THREADS_MAX]; /* guarded by: ios_lock */
 static uint32_t ios_placed[LEAT_SHARED_THREADS_MAX];        /* guarded by: ios_lock */
-/* What a place's number is added to; UINT64_MAX: nobody has an id yet. Relaxed: it is all there is
- * to see. */
+/* The base of the numbers of places; UINT64_MAX: no producer has an id yet. Relaxed: no other memory depends on it. */
 static _Atomic uint64_t spread_from = UINT64_MAX;
 
-/* Whose thread this is: a thread asks of itself alone, so nobody waits for another one to have started. */
+/* The background thread that runs here: a thread asks only about itself, so no thread waits for another to start. */
 static _Thread_local const struct leat_shared_io *own_io;
 
 static void io_on_start(void *actor)
@@ -123,8 +122,8 @@ static void io_on_wake(void *actor)
     }
 }
 
-/* Members first: what they send is then among what their common clients look at. Returns whether a
- * member was touched by that look. */
+/* Members first: then the common clients see the members' requests in this turn. Returns whether the clients touched
+ * a member. */
 static bool io_turn(struct leat_shared_io *io)
 {
     LEAT_LIST_EACH(&io->members, link)
@@ -265,7 +264,7 @@ static void io_give(struct leat_shared_io *io)
     if (--io->places == 0) {
         for (unsigned i = 0; i < LEAT_SHARED_THREADS_MAX; i++)
             if (ios[i] == io) ios[i] = NULL;
-        /* Joined under the lock: nothing runs on that thread any more that could want it. */
+        /* Joined under the lock: no code runs on this thread any more that could need the lock. */
         io_destroy(io);
     }
     (void)pthread_mutex_unlock(&ios_lock);
