@@ -34,7 +34,7 @@ static void batch_free(struct leat_producer_batch *batch)
     leat_mem_free(batch);
 }
 
-/* As the gather makes those of one large record: memory of its own, given back when it is done. */
+/* Like the gather's batch of a single large record: memory of its own, freed when the batch is done. */
 static bool cut_next(struct cut *cut, size_t record_bytes)
 {
     struct leat_producer_batch *batch = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *batch);
@@ -61,7 +61,7 @@ static bool cut_next(struct cut *cut, size_t record_bytes)
     return true;
 }
 
-/* Who is to hear of the next record hears of it there. */
+/* Moves the callbacks of the next record to its new batch. */
 static bool cut_calls(struct cut *cut)
 {
     struct leat_producer_batch *from = cut->from, *to = cut->now;
@@ -89,10 +89,11 @@ static bool cut_record(struct cut *cut, const struct leat_record *record)
         if (rc == LEAT_E_AGAIN) continue;
         if (rc != LEAT_OK) return false;
         struct leat_batch_builder after = cut->now->builder;
-        cut->now->builder = before; /* its number is the record's place */
+        cut->now->builder = before; /* record_count before the record is the record's index */
         bool noted = cut_calls(cut);
-        /* SUBTLE: its memory is for the most that its first record could have taken. Filled up to there with small
-         * ones it would be more than the stream takes, be refused, and be cut into the same batch again. */
+        /* SUBTLE: the batch has memory for the largest possible encoding of its first record. If small records filled
+         * all of this memory, the batch would exceed the stream's limit, be refused, and be cut into the same batch
+         * again. */
         if (after.capacity > cut->limit)
             after.capacity = after.used > cut->limit ? after.used : cut->limit;
         cut->now->builder = after;
@@ -126,7 +127,7 @@ leat_err leat_producer_batch_cut(struct leat_producer_engine *engine,
 {
     struct cut cut = {.from = batch, .to = out, .limit = batch->stream->batch_bytes_max};
     LEAT_ASSERT(batch->sequence < 0 && !batch->maybe_appended && !batch->reported);
-    /* What it is uncompressed into; others are read where they lie. */
+    /* Room to uncompress a compressed batch; other batches are read in place. */
     uint8_t *room =
         batch->finished ? leat_mem_calloc(LEAT_MEM_CLIENT, 1, LEAT_BATCH_BYTES_MAX) : NULL;
     bool whole = (room != NULL || !batch->finished) && cut_all(&cut, room);

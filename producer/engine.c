@@ -358,11 +358,12 @@ static void look_arm(struct leat_producer_engine *engine, uint64_t opened_us, bo
         leat_timer_start(engine->timers, &engine->look, at > now ? at - now : 0);
 }
 
-/* SUBTLE: a batch has a whole buffer, however little lies in it.
- *  1. The owner of one streamlet has no space on its disk, or is down, and its appends are tried again.
- *  2. Records for it come one by one. With each linger one of them goes to its log's queue, alone in its buffer.
+/* SUBTLE: a batch takes a whole buffer, however few records it has.
+ *  1. The owner of one streamlet has no space on its disk, or is down, and appends to the owner are retried.
+ *  2. Records for this streamlet come one by one. With each linger one record goes to the log's queue, alone in a
+ *     buffer.
  *  3. After 512 of them (0.5 MB of 1 KB each, of 32 MiB) no buffer is left for any other streamlet.
- * What a log has to send beyond its next frame gains nothing by being closed, so it goes on filling. */
+ * Closing a batch that is not in the log's next frame gains nothing, so such a batch goes on filling. */
 static bool log_has_enough(void *arg, const struct leat_producer_batch *batch)
 {
     const struct leat_producer_engine *engine = arg;

@@ -16,7 +16,7 @@ struct leat_producer_engine_options {
     uint64_t timeout_us;
     bool create_streams;
     uint32_t batch_records; /* most records of a batch; 0: no other limit than its bytes */
-    const void *actor;      /* whose it is, as LEAT_ASSERT_OWNER() takes it */
+    const void *actor;      /* the owner, for LEAT_ASSERT_OWNER() */
 };
 struct leat_produced { /* a record's fate */
     leat_err rc;
@@ -33,9 +33,9 @@ leat_err leat_producer_engine_create(const struct leat_env *env, struct leat_tim
 /** After leat_client_destroy(), whose cancelled requests still end here, or after
  * leat_producer_engine_stop(). Records without a fate are reported as LEAT_E_CANCELLED. */
 void leat_producer_engine_destroy(struct leat_producer_engine **engine);
-/** For who shares a client: take back what the client has of this engine, and send nothing more.
- * True: nothing is left, destroy may follow. False: appends are under way; call again in the turns
- * after their ends, of which on_event tells. */
+/** For a shared client: take back the requests that the client has of this engine, and send no more. True: nothing is
+ * left, destroy may follow. False: appends are under way; call again in the turns after their ends, which on_event
+ * reports. */
 bool leat_producer_engine_stop(struct leat_producer_engine *engine) LEAT_NODISCARD;
 /** Queue one record, copied. streamlet -1: by key, else round-robin. LEAT_E_AGAIN: the buffer is
  * full (on_room follows). Thread: the actor. */
@@ -60,19 +60,19 @@ const struct leat_producer_engine_stats *
 leat_producer_engine_stats(const struct leat_producer_engine *engine);
 enum { LEAT_PRODUCER_ENGINE_TIMERS = 3 }; /* what an engine takes of the timers' capacity */
 
-/* For libleat, where records are gathered on the callers' threads: who shares the engine's gather
- * takes this lock around every use of it; the engine does so too. */
+/* For libleat, where records are gathered on the callers' threads: every user of the engine's gather takes this lock,
+ * the engine included. */
 struct leat_gather;
 struct leat_producer_engine_share {
     void *ctx;
     void (*lock)(void *ctx);
     void (*unlock)(void *ctx);
-    /** Room, or news of a stream: whoever waits should try again. Not under the lock. */
+    /** Room, or news of a stream: waiting callers should try again. Not under the lock. */
     void (*on_room)(void *ctx);
     /** Records were acked or failed. Not under the lock. */
     void (*on_progress)(void *ctx);
-    /** Something of the engine ran outside its turn: it wants a turn end. NULL: it gets one after
-     * every callback anyway. */
+    /** A callback of the engine ran outside its turn: a turn end is needed. NULL: every callback is followed by a
+     * turn end anyway. */
     void (*on_event)(void *ctx);
     /** The number by which the producer of this id chooses among a stream's logs; always the same for
      * one id. NULL: the id. */

@@ -258,8 +258,8 @@ static leat_err route(struct leat_gather *gather, struct leat_gather_stream *str
                       const struct leat_gather_record *record, int32_t *out_streamlet)
 {
     if (stream->streamlets == 1 && record->streamlet <= 0) {
-        /* One streamlet: with and without a key, all records share its one open batch, and so keep
-         * their order. What gathered before this was known goes first. */
+        /* One streamlet: records with and without a key share its open batch, and so keep their order. Records
+         * gathered before the number of streamlets was known go first. */
         if (stream->open_any) batch_ready(gather, stream->open_any);
         *out_streamlet = 0;
         return LEAT_OK;
@@ -363,16 +363,17 @@ struct leat_producer_batch *leat_gather_run_begin(struct leat_gather *gather,
         strcmp(stream->name, stream_name) != 0)
         return NULL;
     bool one = stream->streamlets == 1;
-    /* What gathered before it was known that there is one only: route() puts it away first, and none is open then. */
+    /* Records gathered before the single streamlet was known: route() makes their batch ready first, and no batch is
+     * open then. */
     struct leat_producer_batch *batch = one ? stream->open[0] : stream->open_any;
-    if (batch && batch->held) return NULL; /* each record has a time of its own there */
+    if (batch && batch->held) return NULL; /* in a held batch each record has a time of its own */
     return gather->filling = batch;
 }
 
 size_t leat_gather_run_fill(const struct leat_gather *gather, struct leat_producer_batch *batch,
                             const struct leat_produce_record *records, size_t count)
 {
-    bool one = batch->streamlet == 0; /* the stream's only one; else the engine chooses */
+    bool one = batch->streamlet == 0; /* the stream's only streamlet; else the engine chooses */
     /* The record that fills the batch makes it ready, which is done by leat_gather_add(). */
     size_t room = gather->batch_records - batch->builder.record_count - 1, added = 0;
     if (count > room) count = room;

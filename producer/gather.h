@@ -18,7 +18,7 @@ enum {
     LEAT_GATHER_STAMP_ONCE_US = 5000,
 };
 
-/* One record's callback, noted only for records that have one. */
+/* A record's callback, noted only for records with a callback. */
 struct leat_gather_call {
     uint32_t record;
     void (*fn)(void);
@@ -81,7 +81,7 @@ struct leat_gather {
     bool close_wanted;                   /* ... and its time was over meanwhile */
     uint64_t open_records;               /* added, fate not yet reported */
     bool notify_wanted;                  /* the engine sleeps: tell it */
-    bool room_wanted;                    /* somebody waits for room or for a stream */
+    bool room_wanted;                    /* a caller waits for room or for a stream */
 };
 
 struct leat_gather_options {
@@ -116,17 +116,16 @@ struct leat_gather_record {
 leat_err leat_gather_add(struct leat_gather *gather, const struct leat_gather_record *record,
                          bool *out_notify) LEAT_NODISCARD;
 /**
- * A run: records copied into the batch that is open for them, without the lock, while they are of
- * the plain kind: same stream as the last add, no streamlet of their own, no callback.
+ * A run: plain records are copied into their open batch without the lock. Plain: same stream as the last add, no
+ * explicit streamlet, no callback.
  *
- * begin  Under the lock. Marks the batch as being filled: until end nobody else may add anything or
- *        close all, and the engine leaves the batch alone. NULL: no batch is open for such records,
- *        so leat_gather_add() must be called.
+ * begin  Under the lock. Marks the batch as being filled: until end no other caller may add or close all, and the
+ *        engine leaves the batch alone. NULL: no batch is open for such records, so leat_gather_add() must be called.
  * fill   Without the lock. Returns how many were taken: fewer than `count` where the batch ends or a
  *        record is not plain, which is leat_gather_add()'s work too.
  * end    Under the lock. Sets *out_notify when the engine should be told.
  *
- * Hot: one copy of each record, and nothing else that is done once for many.  Allocates: nothing.
+ * Hot: one copy of each record, and no other work per record that can be done per run.  Allocates: nothing.
  */
 struct leat_producer_batch *leat_gather_run_begin(struct leat_gather *gather, const char *stream);
 size_t leat_gather_run_fill(const struct leat_gather *gather, struct leat_producer_batch *batch,
@@ -134,14 +133,13 @@ size_t leat_gather_run_fill(const struct leat_gather *gather, struct leat_produc
 void leat_gather_run_end(struct leat_gather *gather, size_t added, bool *out_notify);
 /** Make every open batch ready. Not while a run is being filled. */
 void leat_gather_close_all(struct leat_gather *gather);
-/** Make ready what was opened at or before `before_us`, and move everything ready to `to`. A batch
- * that is being filled is made ready by leat_gather_run_end(), which then tells the engine. One that
- * is due, and of which hold() (may be NULL) says that its log has enough to send, stays open; it is
- * asked again with each call. */
+/** Make ready what was opened at or before `before_us`, and move everything ready to `to`. A batch that is being
+ * filled is made ready by leat_gather_run_end(), which then tells the engine. A due batch stays open if hold() (may
+ * be NULL) says that its log has enough to send; hold() is called again with each call. */
 typedef bool (*leat_gather_hold_fn)(void *arg, const struct leat_producer_batch *batch);
 void leat_gather_take(struct leat_gather *gather, uint64_t before_us, leat_gather_hold_fn hold,
                       void *arg, struct leat_list *to);
-/** Give a batch back. Returns true when who waits for room should be told. */
+/** Give a batch back. Returns true when callers that wait for room should be woken. */
 bool leat_gather_give(struct leat_gather *gather, struct leat_producer_batch *batch);
 /** Streams are known now (streamlets > 0) or refused. LEAT_E_NO_MEMORY. */
 leat_err leat_gather_stream_known(struct leat_gather_stream *stream,

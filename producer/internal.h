@@ -31,7 +31,7 @@ struct leat_producer_log {
     struct leat_producer_engine *engine;
     struct leat_producer_stream *stream;
     struct leat_log_ref ref;
-    struct leat_list queue; /* batches, oldest first; those with a sequence stand in front */
+    struct leat_list queue; /* batches, oldest first; batches with a sequence come first */
     uint32_t sequenced;     /* how many of the queue have a sequence: at most 5 */
     uint32_t requests_out;
     int32_t next_sequence;
@@ -50,8 +50,7 @@ struct leat_producer_stream {
     struct leat_gather_stream *gathered;
     enum leat_producer_stream_state state; /* leat_producer_stream_enter() */
     bool known_once;
-    bool
-        wants_lookup; /* who owns its logs must be asked again: at the first retry of one of them */
+    bool wants_lookup; /* the owners must be asked for again: at the first retry of a log */
     uint32_t id, streamlets, logs, next_streamlet;
     struct leat_producer_log **own; /* [streamlets], made when first used */
     struct leat_list waiting;       /* batches until the stream is known */
@@ -125,7 +124,7 @@ void leat_producer_batch_done(struct leat_producer_engine *engine,
 void leat_producer_batch_report(struct leat_producer_engine *engine,
                                 struct leat_producer_batch *batch, struct leat_log_ref log,
                                 leat_err rc, const char *text);
-/** Others have taken its records over, which have that much memory of their own. */
+/** Other batches have taken its records over, with `bytes` of memory of their own. */
 void leat_producer_batch_replaced(struct leat_producer_engine *engine,
                                   struct leat_producer_batch *batch, uint64_t bytes);
 void leat_producer_id_ask(struct leat_producer_engine *engine);
@@ -134,25 +133,25 @@ void leat_producer_id_ask(struct leat_producer_engine *engine);
 /* After a lookup was refused (no such stream, say) adds are refused too, for this long. */
 enum { PRODUCER_REFUSED_US = 1000 * 1000 };
 
-/** Of the first `count`: those that somebody gathers for and that are not known are looked up; what
- * waited for one that is known now is routed, in order. */
+/** Of the first `count`: unknown streams with gathered records are looked up; batches that waited for a stream that
+ * is known now are routed, in order. */
 void leat_producer_streams_turn(struct leat_producer_engine *engine, uint32_t count);
 /** A batch to its log, or to the stream's waiting list. */
 void leat_producer_batch_route(struct leat_producer_engine *engine,
                                struct leat_producer_batch *batch);
-/** What has waited for the stream longer than its time limit fails by name. */
+/** Batches that have waited for the stream longer than their time limit fail by name. */
 void leat_producer_stream_expire(struct leat_producer_stream *stream, uint64_t now_us);
-/** Ask again who owns what. */
+/** Ask for the owners again. */
 void leat_producer_stream_lookup(struct leat_producer_stream *stream);
-/** The stream (or this log) is gone: what is not sent goes back to be routed anew. */
+/** The stream (or this log) is gone: unsent batches are routed anew. */
 void leat_producer_stream_lost(struct leat_producer_stream *stream);
 
 /* cut.c */
-/** It has more bytes than its stream takes, and more than one record. */
+/** Whether the batch has more bytes than its stream takes, and more than one record. */
 bool leat_producer_batch_too_large(const struct leat_producer_batch *batch);
-/** Make batches that fit of one without a sequence: its records in order, its callbacks with them. It is
- * gone then. A record that is too large by itself gets one of its own, which the server refuses.
- * LEAT_E_NO_MEMORY: it is as it was, and `out` is empty. */
+/** Cut a batch without a sequence into batches that fit: the records in order, with their callbacks. The batch is
+ * gone then. A record that is too large by itself gets a batch of its own, which the server refuses.
+ * LEAT_E_NO_MEMORY: the batch is as before, and `out` is empty. */
 leat_err leat_producer_batch_cut(struct leat_producer_engine *engine,
                                  struct leat_producer_batch *batch,
                                  struct leat_list *out) LEAT_NODISCARD;
@@ -160,7 +159,7 @@ leat_err leat_producer_batch_cut(struct leat_producer_engine *engine,
 /* sequence.c */
 void leat_producer_log_queue(struct leat_producer_log *log, struct leat_producer_batch *batch);
 void leat_producer_log_pump(struct leat_producer_log *log);
-/** A whole frame of batches waits in its queue, beside those that are under way. */
+/** Whether a whole frame of batches waits in the log's queue, in addition to the batches under way. */
 bool leat_producer_log_has_enough(const struct leat_producer_log *log);
 /** Take back the appends under way as far as that goes at once. */
 void leat_producer_log_withdraw(struct leat_producer_log *log);

@@ -64,7 +64,7 @@ static void stats_publish(struct leat_producer *producer);
 static void engine_on_progress(void *ctx)
 {
     struct leat_producer *producer = ctx;
-    stats_publish(producer); /* first: who is told may look at them */
+    stats_publish(producer); /* first: callbacks may read the statistics */
     if (atomic_load(&producer->progress.waiters) > 0) leat_event_tell(&producer->progress);
 }
 static void engine_on_event(void *ctx)
@@ -87,7 +87,7 @@ static void engine_call(void (*fn)(void), void *arg, const struct leat_produced 
     ((leat_result_fn)fn)(arg, &result);
 }
 
-/* Numbers one by one, without the lock: each is right, and they need not be of one moment. */
+/* Each number alone, without the lock: each is right, and they may be of different moments. */
 static inline void stat_set(uint64_t *to, uint64_t value)
 {
     __atomic_store_n(to, value, __ATOMIC_RELAXED);
@@ -102,7 +102,7 @@ static void stats_publish(struct leat_producer *producer)
     stat_set(&to->records_failed, from->records_failed);
     stat_set(&to->batches_acked, from->batches_acked);
     stat_set(&to->retries, from->retries);
-    /* Only this thread writes the error: it may look at it without the lock. */
+    /* Only this thread writes the error, so it may read the error without the lock. */
     if (to->last_error == (leat_code)from->last_error &&
         (!from->last_error || strcmp(to->last_text, from->last_text) == 0))
         return;
@@ -164,7 +164,7 @@ void leat_producer_options_init(leat_producer_options *options)
     };
 }
 
-/* A program built against an older header passes a shorter struct: what it lacks is defaulted. */
+/* A program built against an older header passes a shorter struct: missing options get defaults. */
 static leat_err options_take(const leat_producer_options *given, leat_producer_options *out,
                              struct leat_error *error)
 {
@@ -289,8 +289,8 @@ void leat_producer_close(leat_producer *producer)
 
 /* ---- producing ---- */
 
-/* The lock, for who adds: not while another caller fills a batch, which it does without the lock so
- * that the background thread never waits for a caller that was put aside in the middle of a copy. */
+/* The lock, for callers that add: not while another caller fills a batch. Batches are filled without the lock, so
+ * that the background thread never waits for a caller that was preempted in the middle of a copy. */
 static void caller_lock(struct leat_producer *producer)
 {
     leat_spin_lock(&producer->lock);
@@ -354,12 +354,11 @@ leat_code leat_produce(leat_producer *producer, const char *stream,
     return (leat_code)rc;
 }
 
-/* Taking the lock waits for the stores of the record before it, which may miss the cache: that
- * costs more than the copy. Hence many records between two of them, but few enough that other
- * callers do not wait long. */
+/* Taking the lock waits for the stores of the record before, which may miss the cache: this wait costs more than the
+ * copy. So a caller copies many records per lock, but few enough that other callers do not wait long. */
 enum { PRODUCE_PER_LOCK = 128 };
 
-/* Plain records into the batch that is open for them. Returns how many. */
+/* Copies plain records into their open batch. Returns how many. */
 static size_t produce_run(struct leat_producer *producer, const char *stream,
                           const leat_produce_record *records, size_t count, bool *out_notify)
 {

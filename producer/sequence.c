@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One log of a producer: sequences, appends under way, and what to do when one fails.
+/* A log of a producer: sequences, appends under way, and the steps after a failed append.
  *
  * Rules (why they are needed: README, Failure and recovery):
- * - A batch gets its sequence when it is first sent and keeps log, epoch and sequence through every
- *   retry, until it is known that no attempt of it can ever be appended under them.
- * - A sequence number is never given to other records within an epoch. When one is lost for good
- *   the log goes on under the producer's next epoch from 0, so that a late frame of the old epoch,
- *   still in some socket's buffer, is refused by name and not appended a second time.
+ * - A batch gets its sequence at its first send and keeps log, epoch and sequence through every retry, until it is
+ *   certain that no attempt can ever be appended under these.
+ * - A sequence number is never given to other records within an epoch. When a sequence is lost for good the log goes
+ *   on under the producer's next epoch from 0, so that a late frame of the old epoch, still in some socket's buffer,
+ *   is refused by name and not appended a second time.
  * - After a failure nothing is sent before every append under way has come back; then the retry
  *   begins with the oldest batch.
  */
@@ -123,8 +123,8 @@ static struct leat_producer_append *append_free(struct leat_producer_log *log)
     return NULL;
 }
 
-/* Those that go next and are larger than their stream takes become several, at their place. One for which
- * there is no memory goes as it is, is refused, and is looked at again. */
+/* The next batches that are larger than their stream takes are cut into several batches, in their place. Without
+ * memory for this, a batch goes as it is, is refused, and is looked at again. */
 static void queue_cut(struct leat_producer_log *log)
 {
     uint32_t looked = 0;
@@ -198,9 +198,9 @@ static bool log_adopt_epoch(struct leat_producer_log *log)
     return true;
 }
 
-/* May a frame go out? While one is under way the next waits for its answer, unless it would fill
- * the window: so batches travel five to a frame when there are many, and at once when there are
- * few (one frame of five costs the server one wake-up instead of five). */
+/* May a frame go out? While a frame is under way the next frame waits for its answer, unless the next frame would
+ * fill the window. So batches go five to a frame when there are many, and at once when there are few (a frame of five
+ * costs the server one wake-up instead of five). */
 static bool log_may_send(struct leat_producer_log *log)
 {
     struct leat_producer_engine *engine = log->engine;
@@ -274,8 +274,8 @@ static void batch_answered(struct leat_producer_log *log, struct leat_producer_b
         log->attempts = 0;
         return;
     }
-    /* Only a refusal that names the request is definite. The other classes may stand for an append
-     * that took effect and whose answer did not come. */
+    /* Only a refusal that names the request is definite. The other classes are possible after an append that took
+     * effect and whose answer was lost. */
     enum leat_err_class class = leat_err_class(code);
     if (sent && (class == LEAT_CLASS_RETRY || class == LEAT_CLASS_FATAL))
         batch->maybe_appended = true;
@@ -363,8 +363,8 @@ void leat_producer_log_withdraw(struct leat_producer_log *log)
 
 /* ---- trouble ---- */
 
-/* A refusal speaks of the attempt that it answers. Once an earlier one may have been appended it is no
- * promise any more that nothing is there, and no code may be told that looks like one. */
+/* A refusal is about its own attempt. If an earlier attempt may have been appended, a refusal does not prove that the
+ * records are not in the log, and no code may be reported that says so. */
 static void batch_failed(struct leat_producer_log *log, struct leat_producer_batch *batch,
                          leat_err code, const char *text)
 {
@@ -381,9 +381,9 @@ static void batch_failed(struct leat_producer_log *log, struct leat_producer_bat
 
 /* Nothing of this epoch goes on: sequenced batches are either known not to be in the log, and get
  * new sequences, or their fate can never be known, and they fail.
- * hole: an earlier sequence of this epoch is certainly not in the log, hence neither is any later
- * one, now or ever. cause: why the epoch is left; of class fatal it is why those that fail are not
- * tried again, whatever their own last attempt was told (mostly of class retry). */
+ * hole: an earlier sequence of this epoch is certainly not in the log, hence neither is any later sequence, now or
+ * ever. cause: why the epoch is left. A cause of class fatal is also the error of the failing batches, whatever the
+ * error of their last attempt (mostly of class retry): this cause is why no batch is retried. */
 static void log_leave_epoch(struct leat_producer_log *log, bool hole, leat_err cause,
                             const char *text)
 {
@@ -445,7 +445,7 @@ static void log_recover(struct leat_producer_log *log)
         return;
     }
     if (code == LEAT_E_TOO_LARGE && !head->maybe_appended && leat_producer_batch_too_large(head)) {
-        /* What the stream takes has become less, which the lookup has told: it is cut before it is sent. */
+        /* The stream's batch limit has become lower, as the lookup has reported: the batch is cut before it is sent. */
         log_leave_epoch(log, true, code, "");
         return;
     }
@@ -459,9 +459,9 @@ static void log_recover(struct leat_producer_log *log)
     if (gone) leat_producer_stream_lost(log->stream);
 }
 
-/* Batches whose time is over are reported. One that was never sent is simply taken out. One with a
- * sequence stays and is tried on, because the ones behind it need its place filled; when all that
- * have sequences are reported they are dropped together and the epoch is left. */
+/* Batches whose time is over are reported. A batch that was never sent is simply removed. A batch with a sequence
+ * stays and is retried, because later batches need its sequence; when all batches with sequences are reported they
+ * are dropped together and the epoch is left. */
 void leat_producer_log_expire(struct leat_producer_log *log, uint64_t now_us)
 {
     struct leat_producer_engine *engine = log->engine;

@@ -85,10 +85,10 @@ static leat_err stream_adopt(struct leat_producer_stream *stream,
     return LEAT_OK;
 }
 
-/* The stream of that name is another one now: the old one's logs are gone, and with them whatever
- * was not answered. SUBTLE: they may be there all the same. (1) A node that has not heard of the stream says that there
- * is none, while an append to it has an unknown fate. (2) Another node has it. (3) Nothing may follow that append under
- * its epoch, and it is no more under way. */
+/* A new stream has this name now: the old stream's logs are gone, and with them all unanswered appends.
+ * SUBTLE: the old logs may still be there. (1) A node that has not heard of the stream says that there is no such
+ * stream, while an append to the stream has an unknown fate. (2) Another node has the stream. (3) No append may
+ * follow under the epoch of that append, which is not under way any more. */
 static void stream_replaced(struct leat_producer_stream *stream)
 {
     for (uint32_t s = 0; s < stream->streamlets; s++) {
