@@ -213,7 +213,7 @@ leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition, enum le
     return 0;
 }
 
-/* Groups that a later one of their log has finished are committed: forget them. */
+/* After a commit: a segment group's place is not needed any more if a later group of the log has a place. */
 static void places_compact(struct leat_consumer *consumer)
 {
     if (!consumer->parallel) return; /* one place for each log */
@@ -248,8 +248,8 @@ leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms, leat_mes
     struct leat_error error;
     for (;;) {
         error = commit_once(consumer);
-        /* Who keeps the group's offsets has died, or moves: another one has them in a moment. To store
-         * the same positions twice is the same as once. */
+        /* The node with the group's home has died, or the home moves: another node has the home soon. Storing the
+         * same positions twice has the effect of once. */
         enum leat_err_class class = leat_err_class(error.code);
         uint64_t again = leat_shared_now_us(NULL) + pause_us;
         bool passes = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;

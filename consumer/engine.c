@@ -242,8 +242,8 @@ static void stream_turn(struct leat_consumer_engine *engine, uint64_t now)
     leat_client_lookup(engine->client, &engine->lookup);
 }
 
-/* Where it begins does not depend on when that is asked. A log that nobody serves now need not keep the others
- * from being read: its position is taken when somebody does. */
+/* The position of the log does not depend on the time of the question. So a log without an owner need not keep other
+ * logs from being read: its position is asked for when the log has an owner. */
 static bool may_come_later(const struct leat_consumer_engine *engine,
                            const struct leat_consumer_log *log)
 {
@@ -272,7 +272,7 @@ void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine)
     LEAT_ASSERT_OWNER(engine->options.actor);
     uint64_t now = leat_consumer_now(engine);
     if (engine->failed) {
-        leat_consumer_ask_turn(engine, now); /* who waits for an answer is told */
+        leat_consumer_ask_turn(engine, now); /* callers that wait for an answer get it */
         return;
     }
     engine->look_at_us = UINT64_MAX;
@@ -339,8 +339,8 @@ leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t 
     bool known = partition < 0;
     if (engine->in_group && engine->options.parallel) return LEAT_E_UNSUPPORTED;
     if (from == LEAT_ENGINE_OFFSET && value < 0) return LEAT_E_INVALID;
-    /* What is under way or ready for these logs is void; the other logs' runs are void with them,
-     * and fetched again from where their records were handed over. */
+    /* What is under way or ready for these logs is void; the runs of the other logs are void as well, and fetched
+     * again from the last handed-over record on. */
     engine->generation++;
     leat_consumer_lanes_cancel(engine);
     ready_drop(engine);
@@ -369,8 +369,8 @@ void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct 
         if (!leat_log_ref_equal(log->ref, ref)) continue;
         uint64_t own = group < 0 ? 0 : (uint64_t)group;
         if (log->processed_known && log->processed == offset && log->processed_group == own) return;
-        /* Records of one log come in the order of its groups here, so one of a later group means
-         * that the one before has been handed over whole. */
+        /* Records of one log come in the order of its groups here, so a record of a later group means that the group
+         * before has been handed over whole. */
         if (log->processed_known && own > log->processed_group)
             leat_consumer_group_finish(engine, ref, log->processed_group);
         log->processed = offset;

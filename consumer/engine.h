@@ -23,16 +23,16 @@ struct leat_consumer_engine_options {
     int64_t from_value;
     int32_t streamlet, log; /* -1: all */
     uint32_t fetch_bytes, min_bytes, wait_ms, session_ms, prefetch;
-    const void *actor; /* whose it is, as LEAT_ASSERT_OWNER() takes it */
+    const void *actor; /* the owner, for LEAT_ASSERT_OWNER() */
 };
-/* One fetched run of batches of one log; owned by the engine until given back. */
+/* A fetched run of batches of a log; owned by the engine until given back. */
 struct leat_fetched {
     struct leat_list link;
     struct leat_log_ref log;
     uint64_t from_offset;  /* skip records below it */
     uint64_t end_offset;   /* parallel mode: skip records from here on; else UINT64_MAX */
     uint64_t acked_offset; /* end of the log when this was answered */
-    int64_t group;         /* parallel mode: whose records these are; else -1 */
+    int64_t group;         /* parallel mode: the segment group of these records; else -1 */
     uint8_t *bytes;
     uint32_t byte_count;
 };
@@ -43,8 +43,8 @@ struct leat_consumer_engine_events {
     void (*on_error)(void *owner,
                      const struct leat_error
                          *error); /* for people; the engine goes on unless class FATAL/REJECT */
-    /** Group mode: these partitions are no longer this member's; what was taken but not yet processed
-     * of them is void. */
+    /** Group mode: these partitions are no longer this member's; records of these that were taken but not yet
+     * processed are void. */
     void (*on_revoked)(void *owner);
     void *owner;
 };
@@ -61,18 +61,19 @@ struct leat_fetched *leat_consumer_engine_take(struct leat_consumer_engine *engi
 void leat_consumer_engine_give(struct leat_consumer_engine *engine, struct leat_fetched *fetched);
 /** All logs read to the end that their last answers named, and nothing left to take. */
 bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine);
-/** Begin again, at one partition (-1: all); the others go on behind what was processed, so what was taken and not
- * processed is void, whatever this returns but UNSUPPORTED (a parallel group, whose segment groups are handed out) and
- * INVALID (a negative offset). UNKNOWN_LOG, NOT_ASSIGNED: the partition is not read here. */
+/** Begin again, at one partition (-1: all); the other partitions go on after the last processed record, so records
+ * that were taken and not processed are void. This holds for every result but UNSUPPORTED (a parallel group, whose
+ * segment groups are handed out) and INVALID (a negative offset). UNKNOWN_LOG, NOT_ASSIGNED: the partition is not
+ * read here. */
 leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
                                    enum leat_engine_from from, int64_t value) LEAT_NODISCARD;
-/** What was asked is answered, or refused: *error says why. `found` is a view until return. */
+/** The answer to a question, or a refusal: *error says why. `found` is a view until return. */
 typedef void (*leat_consumer_asked_fn)(void *arg, leat_err rc, const struct leat_msg_located *found,
                                        const struct leat_error *error);
-/** Ask a log's owner where something is (what, value and position of `question`; the log is that of the
- * partition). Lost connections and changes of owner are made up for until timeout_us have passed. LEAT_OK: on_done
- * runs once, never inside. UNKNOWN_LOG; AGAIN: the engine is not ready, or another question is open; otherwise why
- * the engine ended. */
+/** Ask a log's owner where something is (what, value and position of `question`; the log is that of the partition).
+ * After a lost connection or a change of owner the question is sent again, until timeout_us have passed. LEAT_OK:
+ * on_done runs once, never inside. UNKNOWN_LOG; AGAIN: the engine is not ready, or another question is open;
+ * otherwise why the engine ended. */
 leat_err leat_consumer_engine_ask(struct leat_consumer_engine *engine, int64_t partition,
                                   const struct leat_msg_locate *question, uint64_t timeout_us,
                                   leat_consumer_asked_fn on_done, void *arg) LEAT_NODISCARD;

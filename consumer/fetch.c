@@ -40,8 +40,8 @@ static void log_retry(struct leat_consumer_engine *engine, struct leat_consumer_
     if (log->attempts == 0) log->noted = LEAT_OK;
     log->retry_at_us =
         leat_consumer_now(engine) + leat_client_pause_us(engine->client, log->attempts++);
-    /* SUBTLE: a send may fail at once (its owner is not up), behind this turn's look at what waits.
-     * With nothing armed a reader whose other logs had nothing to say stood still for good. */
+    /* SUBTLE: a send may fail at once (the owner is not up), after this turn's look at waiting logs. Without a timer,
+     * a consumer whose other logs had nothing to read stood still for good. */
     leat_consumer_wake_at(engine, log->retry_at_us);
     if (leat_err_class(rc) == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT)
         leat_consumer_refresh_at(engine, log->retry_at_us);
@@ -50,7 +50,8 @@ static void log_retry(struct leat_consumer_engine *engine, struct leat_consumer_
 static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                       leat_err rc, const char *text)
 {
-    if (rc == LEAT_E_LOG_INCOMPLETE) { /* it may come back: nothing is skipped, nobody ends */
+    if (rc ==
+        LEAT_E_LOG_INCOMPLETE) { /* the records may come back: nothing is skipped, and the consumer goes on */
         rc = LEAT_E_AGAIN;
         text = "the log's end is missing: waiting for it, or for 'leat log recover'";
     }
@@ -71,8 +72,8 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
 
 /* ---- fetch ---- */
 
-/* The segment group does not exist yet, or has been trimmed, wholly or in front. Only where the log begins
- * tells, and it is asked again only when the log begins elsewhere. */
+/* The segment group does not exist yet, or has been trimmed, wholly or at its beginning. The beginning of the log
+ * decides, and the group is fetched again only when the log begins elsewhere. */
 static void group_out_of_range(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                                const struct leat_msg_fetched *row)
 {
@@ -89,9 +90,9 @@ static void group_out_of_range(struct leat_consumer_engine *engine, struct leat_
     log->locate_value = 0;
 }
 
-/* SUBTLE: a later group begins where this one ends, or behind that. (1) The last record fills the last segment of a
- * group. (2) The next group's first segment is open, and empty. (3) No record says where the reader stands in it, so it
- * would never be at the end. */
+/* SUBTLE: a later group begins at the end of this group, or after it. (1) The last record fills the last segment of a
+ * group. (2) The next group's first segment is open, and empty. (3) No record gives the reader's offset in the next
+ * group, so the reader would never be at the end. */
 static void group_next(struct leat_consumer_engine *engine, struct leat_consumer_log *log)
 {
     uint64_t next = log->next;
@@ -195,7 +196,7 @@ static bool run_walk(const uint8_t *bytes, uint32_t count, uint64_t *out_first, 
     return !first;
 }
 
-/* The server's own sentence, if it gave one. */
+/* The server's text, if any. */
 static const char *row_text(struct leat_msg_string text, char out[LEAT_ERROR_TEXT_BYTES])
 {
     snprintf(out, LEAT_ERROR_TEXT_BYTES, "%.*s",
@@ -219,8 +220,7 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
     }
     if (row->code) {
         char text[LEAT_ERROR_TEXT_BYTES];
-        /* A log that moves is not ready at its old node, then another's: a moment that nobody has
-         * to be told of. */
+        /* A log that moves is not ready at its old node, then another's: a short state, which is not reported. */
         bool moves =
             leat_err_class(row->code) == LEAT_CLASS_REROUTE || row->code == LEAT_E_STARTING;
         if (moves && log->attempts < CONSUMER_MOVE_TRIES) {
@@ -321,9 +321,9 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
     }
 }
 
-/* How long its silence is nothing remarkable. A fetch of logs that nobody appends to is answered when its
- * wait is over. Where answers have come much faster, that one should not last either: else a reader of
- * a busy log noticed half a second late that its node was stopped. */
+/* How long a lane may be silent. A fetch of idle logs is answered when its wait is over. If recent answers came much
+ * faster, this answer should not take longer: otherwise a consumer of a busy log would notice half a second late that
+ * the node was stopped. */
 static uint64_t fetch_patience_us(const struct leat_consumer_lane *lane, uint32_t wait_ms)
 {
     uint64_t most = (uint64_t)wait_ms * 1000 + LEAT_CLIENT_SILENT_US;
@@ -341,7 +341,7 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
                                   .max_bytes = engine->options.fetch_bytes,
                                   .wait_ms = engine->options.wait_ms,
                                   .log_count = lane->fetch_count};
-    /* Logs for several fetches share the time that one would wait. */
+    /* Logs for several fetches share the wait of a single fetch. */
     if (lane->ready_count > lane->fetch_count)
         head.wait_ms = (uint32_t)((uint64_t)head.wait_ms * lane->fetch_count / lane->ready_count);
     lane->fetch_from =
@@ -405,7 +405,7 @@ static void locate_on_done(struct leat_request *request, leat_err rc,
         leat_consumer_log_enter(log, CLOG_LOCATE);
         if (row.code == LEAT_E_OFFSET_OUT_OF_RANGE && log->by_position &&
             log->locate_what == LEAT_LOCATE_OFFSET) {
-            /* What was committed of the segment group is gone: read what there is of it. */
+            /* The committed offset in the segment group is trimmed: read the rest of the group. */
             leat_consumer_log_enter(log, CLOG_READY);
             continue;
         }
@@ -479,8 +479,8 @@ static void lane_note(struct leat_consumer_lane *lane, struct leat_consumer_log 
         (before ? lane->before_logs : lane->fetch_logs)[(*count)++] = index;
 }
 
-/* The logs from fetch_from on, and then those before: were it always the same order, what there is no room for
- * at the end (of logs in a fetch, of bytes in its answer) would never be read while the first ones are busy. */
+/* The logs from fetch_from on, and then those before: in a fixed order, logs without room at the end (of the logs in
+ * a fetch, of the bytes in its answer) would never be read while the first logs are busy. */
 static void lane_order(struct leat_consumer_lane *lane)
 {
     uint32_t room = CONSUMER_FETCH_LOGS_MAX - lane->fetch_count;

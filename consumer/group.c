@@ -80,7 +80,7 @@ static bool group_is_done(const struct leat_consumer_engine *engine, struct leat
     return own && own->offset == CONSUMER_GROUP_DONE;
 }
 
-/* Begin a group of the member's series, or the next one of it that is not done. */
+/* Begin a group of the member's series, or, if this group is done, the next group that is not. */
 void leat_consumer_group_enter(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                                uint64_t group)
 {
@@ -108,7 +108,7 @@ void leat_consumer_group_finish(struct leat_consumer_engine *engine, struct leat
     if (engine->finished_count == CONSUMER_FINISHED_MAX) {
         memmove(&engine->finished[0], &engine->finished[1],
                 sizeof engine->finished[0] * (CONSUMER_FINISHED_MAX - 1));
-        engine->finished_count--; /* read once more one day, by whoever it is assigned to then */
+        engine->finished_count--; /* the group will be read again by its next member */
         if (engine->finished_committing) engine->finished_committing--;
     }
     engine->finished[engine->finished_count++] =
@@ -345,8 +345,8 @@ void leat_consumer_group_leave(struct leat_consumer_engine *engine)
 
 /* ---- commit ---- */
 
-/* What a commit that failed should have stored is stored by the next one: an application that
- * commits again and is told "done" must not find older positions after a restart. */
+/* The next commit also stores the offsets of a failed commit: an application that commits again and is told "done"
+ * must not find older positions after a restart. */
 static void commit_settle(struct leat_consumer_engine *engine, bool stored)
 {
     for (uint32_t i = 0; i < engine->log_count; i++) {

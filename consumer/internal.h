@@ -14,7 +14,7 @@ enum {
     CONSUMER_GROUP_CONTROL_BYTES = 1024,
     CONSUMER_COMMIT_ROW_BYTES = 48,
     CONSUMER_FINISHED_MAX = 256, /* groups finished and not yet committed */
-    CONSUMER_MOVE_TRIES = 3,     /* to fetch from a log that moves, of which nobody is told */
+    CONSUMER_MOVE_TRIES = 3,     /* of a fetch from a moving log, without a report */
 };
 #define CONSUMER_GROUP_DONE UINT64_MAX /* as a committed offset: the group is finished */
 
@@ -85,9 +85,9 @@ struct leat_consumer_lane {
     struct leat_request fetch, locate;
     uint32_t fetch_count, locate_count;
     uint32_t fetch_from;  /* index of the log that the next fetch begins with: each has its turn */
-    uint32_t ready_count; /* logs that could be in it, whether there is room or not */
+    uint32_t ready_count; /* logs that could be in the fetch, whether there is room or not */
     uint32_t *fetch_logs, *locate_logs; /* indices into engine->logs */
-    uint32_t *before_logs;              /* of those in front of fetch_from, while a turn gathers */
+    uint32_t *before_logs;              /* of logs before fetch_from, while a turn gathers */
     uint32_t before_count;
     uint8_t *fetch_control, *locate_control;
 };
@@ -107,7 +107,7 @@ struct leat_consumer_run {
     uint32_t generation;
 };
 
-/* What a caller wants to know of one log: see leat_consumer_engine_ask(). */
+/* A caller's question about a log: see leat_consumer_engine_ask(). */
 struct leat_consumer_ask {
     bool open, sent; /* not answered yet; a request is under way */
     uint64_t deadline_us, retry_at_us;
@@ -189,7 +189,7 @@ static inline void leat_consumer_member_enter(struct leat_consumer_engine *engin
 /* engine.c */
 uint64_t leat_consumer_now(const struct leat_consumer_engine *engine);
 void leat_consumer_fail(struct leat_consumer_engine *engine, leat_err rc, const char *text);
-/** Ask again who owns what, then at the latest. */
+/** Ask for the owners again, at `at_us` at the latest. */
 void leat_consumer_refresh_at(struct leat_consumer_engine *engine, uint64_t at_us);
 void leat_consumer_note(struct leat_consumer_engine *engine, leat_err rc, const char *text);
 void leat_consumer_wake_at(struct leat_consumer_engine *engine, uint64_t at_us);
@@ -205,7 +205,7 @@ void leat_consumer_fetch_turn(struct leat_consumer_engine *engine);
 /** NULL: no memory, or all are in use. */
 struct leat_consumer_lane *leat_consumer_lane_of(struct leat_consumer_engine *engine,
                                                  uint64_t owner, uint32_t number);
-/** With room for so many bytes and runs, and one reference, of whoever fills it. NULL: no memory. */
+/** With room for so many bytes and runs, and a reference of the filler. NULL: no memory. */
 struct leat_consumer_answer *leat_consumer_answer_take(struct leat_consumer_engine *engine,
                                                        struct leat_consumer_lane *lane,
                                                        size_t bytes, uint32_t runs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes, one for each connection that logs are fetched by, and the memory of the answers that come by them. */
+/* Lanes, one for each connection for fetches, and the memory of their answers. */
 #include "internal.h"
 
 #include "base/assert.h"
@@ -82,7 +82,7 @@ struct leat_consumer_answer *leat_consumer_answer_take(struct leat_consumer_engi
         }
     }
     answer->run_count = 0;
-    answer->refs = 1; /* of whoever fills it */
+    answer->refs = 1; /* of the filler */
     answer->lane = lane;
     lane->answers++;
     if (answer->capacity < bytes || answer->run_capacity < runs) {

@@ -108,8 +108,8 @@ static leat_err batch_next(struct leat_consumer *consumer)
     return LEAT_OK;
 }
 
-/* Where records can't be read whatever is tried, the way past them: a server that did not look at compressed ones
- * has taken what somebody called records. */
+/* For unreadable records, the error with the way past these: a server that does not check compressed records may have
+ * accepted arbitrary bytes. */
 static leat_code consumer_refuse(struct leat_consumer *consumer, leat_err rc)
 {
     const struct leat_batch *batch = &consumer->batch;
@@ -170,7 +170,7 @@ static size_t batch_read(struct leat_consumer *consumer, leat_record_view *views
         place->next = views[n - 1].offset + 1;
         place->changed = true;
         consumer->stats.records += n;
-        return n; /* what is unreadable behind them is met again */
+        return n; /* the next call meets the unreadable bytes after these records again */
     }
     *out_rc = rc == LEAT_E_NOT_FOUND ? LEAT_OK : rc;
     return 0;
@@ -226,7 +226,7 @@ static bool run_await(struct leat_consumer *consumer, int timeout_ms, uint64_t *
     for (;;) {
         uint32_t seen = leat_event_look(&consumer->ready);
         if (run_take(consumer)) return true;
-        /* The descriptor is emptied before the last look, so that what comes after it is told. */
+        /* The descriptor is emptied before the last look, so that later records make it readable again. */
         if (timeout_ms == 0 && consumer->fd >= 0) {
             uint64_t count;
             if (read(consumer->fd, &count, sizeof count) > 0 && run_take(consumer)) return true;
