@@ -24,7 +24,7 @@ static const uint8_t aegis_lanes[32] = {[1] = 1, [16] = 1, [17] = 1};
 
 /* ---- with an instruction for the round ---- */
 
-/* One step: every block becomes the round of the one before it. */
+/* One step: every block becomes the AES round of the block before. */
 #define UPDATE_BY_ROUNDS(prefix, target, regs)                                                     \
     static inline target void prefix##update(prefix##reg s[8][regs], prefix##reg m[2][regs])       \
     {                                                                                              \
@@ -65,7 +65,7 @@ UPDATE_BY_ROUNDS(aesni_, __attribute__((target("aes"))), 2)
 
 #elif defined(__aarch64__)
 
-/* This processor's instruction adds the key before the round, not behind it. */
+/* This processor's instruction adds the key before the round, not after the round. */
 #define NEON_TARGET            __attribute__((target("+crypto")))
 typedef uint8x16_t neon_reg;
 typedef uint8x16_t neon_loose __attribute__((aligned(1), may_alias));
@@ -81,14 +81,14 @@ UPDATE_BY_ROUNDS(neon_, NEON_TARGET, 2)
 
 /* ---- without ----
  *
- * No table is looked up by a secret, so time tells nothing. The 256 bytes of the state go through the
- * S-box together: bit k of all of them is one plane, and an operation on a plane is one on 256 bytes.
+ * No table is indexed by a secret, so timing reveals nothing. The 256 bytes of the state go through the S-box
+ * together: bit k of all bytes is a plane, and an operation on a plane works on 256 bytes at once.
  */
 typedef uint64_t plain_reg __attribute__((vector_size(32)));
 typedef uint64_t plain_loose __attribute__((vector_size(32), aligned(1), may_alias));
 typedef uint32_t plain_columns __attribute__((vector_size(32)));
 
-/* Bit i of the bytes of a[k] and bit k of those of a[i] change places. Twice is nothing. */
+/* Swaps bit i of the bytes of a[k] with bit k of the bytes of a[i]. Twice is the identity. */
 static inline void planes_turn(plain_reg a[8])
 {
     static const uint64_t masks[3] = {0x5555555555555555, 0x3333333333333333, 0x0f0f0f0f0f0f0f0f};
@@ -194,8 +194,8 @@ static void plain_update(plain_reg s[8][1], plain_reg m[2][1])
 #if defined(__x86_64__)
 static bool vaes_there;
 
-/* Compilers know no name for it yet that all of them take. Asked once, not for each connection: in a virtual
- * machine the question goes to the host, which takes tens of microseconds. */
+/* No name for this feature is known to all compilers yet. Queried once, not for each connection: in a virtual machine
+ * the query traps to the host, which takes tens of microseconds. */
 __attribute__((constructor)) static void processor_ask(void)
 {
     enum { FEATURES = 7, VAES_BIT = 1 << 9 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One way to compute AEGISMAC-128X2: see aegis.h. aegis.c includes this file once for each kind of
- * register, so there is no guard. Before, it defines
+/* One way to compute AEGISMAC-128X2: see aegis.h. aegis.c includes this file once for each kind of register, so there
+ * is no guard. Before each include, aegis.c defines
  *
  *   PATH(name)       the name with the path's own prefix
  *   PATH_TARGET      the attribute that allows the instructions
@@ -11,7 +11,7 @@
  * Thread: any.
  */
 
-/* Blocks of one lane, 16 bytes, are the same in both at the start. */
+/* At the start both lanes have the same block of 16 bytes. */
 static inline PATH_TARGET void PATH(both)(PATH(reg) out[PATH_REGS], const uint8_t block[16])
 {
     uint8_t bytes[32];
@@ -71,8 +71,8 @@ static inline PATH_TARGET void PATH(close)(PATH(reg) s[8][PATH_REGS], const uint
     memcpy(out, m[0], 32);
 }
 
-/* FinalizeMac: the tags of both lanes go into the first, and its tag is that of the message. The
- * second lane goes on with values that nobody looks at. */
+/* FinalizeMac: the tags of both lanes go into the first lane, and its tag is the message's tag. The second lane goes
+ * on with unused values. */
 static inline PATH_TARGET void PATH(finish)(PATH(reg) s[8][PATH_REGS], uint64_t bytes,
                                             uint8_t out_tag[16])
 {

@@ -14,7 +14,7 @@ bool leat_key_derive(const struct leat_key *key, const void *transcript, size_t 
 {
     EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
     EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
-    /* OSSL_PARAM takes what it reads by pointers that are not const. */
+    /* OSSL_PARAM takes its inputs by pointers that are not const. */
     uint8_t secret[LEAT_KEY_BYTES];
     memcpy(secret, key->bytes, sizeof secret);
     char digest[] = "SHA256";

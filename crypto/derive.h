@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key of one direction of one connection. */
+/* The key of a direction of a connection. */
 #ifndef LEAT_CRYPTO_DERIVE_H
 #define LEAT_CRYPTO_DERIVE_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A key that both ends of a connection hold, and tags that prove it frame by frame.
  *
- * Each direction of a connection has a `struct leat_mac` of its own at either end: the sender's gives
- * each message a tag, the receiver's checks it. Messages are numbered from 0 in both, and a tag is of
- * the message and its number: one that is altered, left out, repeated, out of order, or of another
- * connection or direction, is noticed. Bytes are not hidden. README.md tells the construction.
+ * Each direction of a connection has a `struct leat_mac` of its own at either end: the sender's struct makes a tag
+ * for each message, the receiver's struct checks the tag. Both number messages from 0, and a tag covers the message
+ * and its number: an altered, missing, repeated or reordered message, or a message of another connection or
+ * direction, is detected. Bytes are not encrypted. README.md has the construction.
  */
 #ifndef LEAT_CRYPTO_MAC_H
 #define LEAT_CRYPTO_MAC_H
@@ -13,7 +13,7 @@
 #include "base/port.h"
 
 enum {
-    LEAT_KEY_BYTES = 32,   /* a secret that several hold */
+    LEAT_KEY_BYTES = 32,   /* a shared secret */
     LEAT_NONCE_BYTES = 32, /* of each end, from the random port's secret(), for one connection */
     LEAT_TAG_BYTES = 16,
 };
