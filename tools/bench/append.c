@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat bench append: what it is asked, and what it tells. */
+/* leat bench append: its options and its report. */
 #include "tools/bench/append.h"
 #include "tools/bench/bench.h"
 
@@ -191,7 +191,7 @@ int leat_bench_append(int argc, char **argv)
     int codec;
     if (cli_compression_parse(o.compression, &codec)) return CLI_USAGE;
     if (bench_json_check(o.json)) return CLI_FAILED;
-    /* Who waits for room, or for its time, holds up the other producers of its thread. */
+    /* A producer that waits for room, or for its next time, holds up all producers of its thread. */
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     if (!o.threads && o.in_flight && !o.rate)
         o.threads = processors > 3 ? (uint64_t)processors / 2 : 1;

@@ -7,7 +7,7 @@
 
 #include "leat/producer.h"
 
-enum { APPEND_SECONDS_MAX = 100000 }; /* that are counted one by one */
+enum { APPEND_SECONDS_MAX = 100000 }; /* seconds that are counted one by one */
 
 struct append_options {
     /* streamlets, logs, copies, durability: as asked for, 0 or NULL where it does not matter */
@@ -20,8 +20,8 @@ struct append_options {
 };
 
 /* ---- append_stream.c ---- */
-/** Make the stream that was asked for, or find that it is there; sets stream and has. Returns an exit code, after a
- * message where it is not CLI_OK. */
+/** Make the requested stream, or find it; sets `stream` and `has`. Returns an exit code, after a message where it is
+ * not CLI_OK. */
 int append_stream_prepare(struct append_options *options);
 
 /* ---- append_load.c ---- */

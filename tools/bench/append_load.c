@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The load of leat bench append: producers, the threads that drive them, and what is acked meanwhile. */
+/* The load of leat bench append: producers, their threads, and the count of acks. */
 #include "tools/bench/append.h"
 
 #include "base/bytes.h"
@@ -23,16 +23,15 @@ enum {
     MARKS_MORE = 16,
 };
 
-/* Of the first record of each batch: the time it was produced, or meant to be, travels as the
- * callback's argument. The histogram is the producer's; it is found through it. */
+/* Of the first record of each batch: the time it was produced, or meant to be, travels as the callback's argument.
+ * The histogram belongs to the producer, and is found through it. */
 struct append_mark {
     struct append_source *source;
     uint64_t at_us;
 };
 
-/* Drives every options->threads-th producer, from its own number on. With one thread for each the
- * batches of sixteen producers that wait for their acks would cost sixteen wake-ups, which no load
- * generator should be measured by. */
+/* Drives every options->threads-th producer, from its own number on. With a thread for each producer, waiting for the
+ * acks of sixteen producers would cost sixteen wake-ups, and the benchmark would measure its load generator. */
 struct append_thread {
     pthread_t thread;
     struct append_source *sources;

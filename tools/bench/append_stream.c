@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stream that leat bench append writes to: made when it is missing, and as it was asked for. */
+/* The stream that leat bench append writes to: made if missing, with the requested settings. */
 #include "tools/bench/append.h"
 
 #include "base/assert.h"
@@ -15,7 +15,7 @@ static int stream_delete(const char *name)
     return CLI_OK;
 }
 
-/* Does the stream differ from what was asked for? What is measured has to be what is reported. */
+/* Does the stream differ from the requested settings? The report must describe the measured stream. */
 static bool stream_differs(const struct append_options *o, enum leat_durability asked)
 {
     const struct leat_stream_settings *has = &o->has;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat bench, and each of its benchmarks: what stands behind its words, an exit code (tools/leat/cli.h). */
+/* leat bench, and each of its benchmarks: takes the arguments after its words, returns an exit code
+ * (tools/leat/cli.h). */
 #ifndef LEAT_TOOLS_BENCH_BENCH_H
 #define LEAT_TOOLS_BENCH_BENCH_H
 

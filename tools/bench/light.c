@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A light load that goes on through whatever happens: see the header. */
+/* A light load that goes on through all faults: see the header. */
 #include "tools/bench/light.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static void on_light_result(void *arg, const leat_result *result)
         if (killed_us && mark->at_us > atomic_load(&light->dead_us) &&
             !atomic_load(&light->acked_us))
             atomic_store(&light->acked_us, now);
-        /* What was produced while nobody served is the pause once more. */
+        /* The latencies of records produced during the outage would count the pause twice. */
         uint64_t first = atomic_load(&light->acked_us);
         if (mark->window != WINDOW_AFTER || (first && mark->at_us > first))
             bench_note(&light->latency[mark->window], now - mark->at_us);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A light load for a benchmark: a producer of a record every millisecond and a consumer, which go on through
- * whatever happens, and note when, and how long appends took meanwhile. Threads: its own two; all functions
- * but those the one that began it. */
+/* A light load for a benchmark: a producer of a record every millisecond and a consumer, which go on through all
+ * faults, and record times and durations of appends. Threads: its own two; all functions are called on the thread
+ * that began the load. */
 #ifndef LEAT_TOOLS_BENCH_LIGHT_H
 #define LEAT_TOOLS_BENCH_LIGHT_H
 

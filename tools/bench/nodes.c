@@ -57,7 +57,7 @@ int bench_nodes_find(struct bench_nodes *nodes)
     return code;
 }
 
-/* A server alone is asked where it was found: what it calls itself may not be reachable. */
+/* A server alone is asked at the address where it was found: its own address may not be reachable. */
 static int node_read(const struct bench_nodes *nodes, const struct bench_node *node,
                      struct cli_status *out)
 {
@@ -112,7 +112,7 @@ int bench_nodes_transport(const struct bench_nodes *nodes, const char *wanted)
     return CLI_OK;
 }
 
-/* ---- what it comes to ---- */
+/* ---- results ---- */
 
 static struct leat_msg_accounts accounts_less(const struct leat_msg_accounts *after,
                                               const struct leat_msg_accounts *before)

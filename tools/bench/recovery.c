@@ -106,12 +106,12 @@ static struct cli_answer cluster_answer;
 /* Of all but one; the answer is to be given back. */
 static bool ask(struct bench_servers *servers, uint32_t without)
 {
-    cli_disconnect(); /* the one that was asked last may be the one that died */
+    cli_disconnect(); /* the node that was asked last may be the node that died */
     cli_brokers = bench_servers_brokers(servers, without);
     return cli_cluster_get(&cluster, &cluster_answer, true) == CLI_OK;
 }
 
-/* All but one are up, nothing is being recovered; out_lacking: segments and logs that lack a copy. */
+/* All nodes but one are up, and no recovery runs; out_lacking: segments and logs that lack a copy. */
 static bool is_well(const struct bench_servers *servers, uint32_t without, uint64_t *out_lacking)
 {
     bool well =
@@ -146,8 +146,8 @@ static bool well_wait(struct bench_servers *servers, uint32_t without, bool whol
     return false;
 }
 
-/* Until lost copies are made again. What is appended from when the first one is there until the last one is
- * has a window of its own. */
+/* Waits until lost copies are made again. The time from the first to the last new copy is a measuring window of its
+ * own. */
 static bool copies_wait(struct bench_servers *servers, uint32_t without, struct bench_light *light)
 {
     uint64_t deadline = leat_shared_now_us(NULL) + REPLICATED_MS * UINT64_C(1000), most = 0;
@@ -166,7 +166,7 @@ static bool copies_wait(struct bench_servers *servers, uint32_t without, struct 
     return false;
 }
 
-/* Who serves the log, and who leads: indices of servers, -1: unknown. */
+/* The owner of the log, and the leader: indices of servers, -1: unknown. */
 static void roles(struct bench_servers *servers, int *out_owner, int *out_leader)
 {
     *out_owner = *out_leader = -1;
@@ -396,7 +396,7 @@ static int disk_check(const struct recovery_options *o)
         cli_error("%s: %s", o->dir, strerror(errno));
         return CLI_FAILED;
     }
-    /* Copies that are made again lie beside those that come back with their node. */
+    /* New copies take space in addition to the copies that come back with their node. */
     double wanted = (double)o->stored * (double)(o->copies + o->replicated) + 2e9;
     double there = (double)disk.f_bavail * (double)disk.f_frsize;
     if (wanted <= there) return CLI_OK;

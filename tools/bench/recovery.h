@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat bench recovery: what a trial has seen, and what is told of many. Thread: the main one. */
+/* leat bench recovery: the results of a trial, and the report about many trials. Thread: the main one. */
 #ifndef LEAT_TOOLS_BENCH_RECOVERY_H
 #define LEAT_TOOLS_BENCH_RECOVERY_H
 

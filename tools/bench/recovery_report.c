@@ -43,7 +43,7 @@ static size_t three_of(double *values, size_t count, double out[3])
     return count;
 }
 
-/* Of those that have it. 0: none. */
+/* Of trials with this phase. 0: none. */
 static size_t spread(const struct recovery_trial *trials, size_t count, unsigned phase,
                      double out[3])
 {

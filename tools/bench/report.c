@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What benchmarks count, and how it is told. */
+/* The counters of benchmarks, and their reports. */
 #include "tools/bench/report.h"
 
 #include <errno.h>

@@ -17,7 +17,7 @@ void bench_note(struct bench_histogram *histogram, uint64_t us);
 void bench_merge(struct bench_histogram *into, const struct bench_histogram *from);
 uint64_t bench_percentile(const struct bench_histogram *histogram, double percent);
 
-/* The nodes that were up when the benchmark began, and what each of them said then and after. */
+/* The nodes that were up when the benchmark began, and their reports then and after. */
 enum { BENCH_NODES_MAX = 64 };
 struct bench_node {
     char name[128], address[256];
@@ -31,7 +31,7 @@ struct bench_nodes {
 int bench_nodes_find(struct bench_nodes *nodes);
 int bench_nodes_begin(struct bench_nodes *nodes);
 int bench_nodes_end(struct bench_nodes *nodes);
-/** Do all of them replicate by that transport? */
+/** Do all nodes replicate by this transport? */
 int bench_nodes_transport(const struct bench_nodes *nodes, const char *wanted);
 /** Of all processes, between begin and end. */
 double bench_nodes_cpu_seconds(const struct bench_nodes *nodes);

@@ -24,7 +24,7 @@ enum {
     PORT_FIRST = 10240,
     PORT_LAST = 32000,
     WORDS_MAX = 40,
-    DIR_BYTES_MAX = 200, /* of it come the names of what the servers keep */
+    DIR_BYTES_MAX = 200, /* of the folder, which begins the servers' paths */
 };
 
 /* Below the range that outgoing connections are given. */
@@ -62,7 +62,7 @@ static void voters_write(const struct bench_servers *servers, char *out, size_t 
 
 static void child(const char **words, const char *node_log, int out)
 {
-    /* They go with whoever started them, whatever becomes of him. */
+    /* The servers end with the process that started them, however it ends. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     int fd = open(node_log, O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0) _exit(127);

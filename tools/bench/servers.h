@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cluster of one's own for a benchmark: servers on this machine, their data in a folder that goes with
- * them. Thread: one. */
+/* A private cluster for a benchmark: servers on this machine, their data in a folder that is removed with the
+ * servers. Thread: one. */
 #ifndef LEAT_TOOLS_BENCH_SERVERS_H
 #define LEAT_TOOLS_BENCH_SERVERS_H
 
@@ -28,12 +28,12 @@ struct bench_servers {
 
 /** Make the folder below dir, start them, wait until all are ready. Says what is wrong. */
 int bench_servers_start(struct bench_servers *servers, const char *dir);
-/** One that was killed, again. */
+/** Start a killed server again. */
 int bench_server_start(struct bench_servers *servers, uint32_t i);
 void bench_server_kill(struct bench_server *server);
 /** SIGSTOP, or SIGCONT. */
 void bench_server_stop(struct bench_server *server, bool stop);
-/** Kill what runs, remove the folder and what lies in shared memory. Again: harmless. */
+/** Kill running servers, remove the folder and the files in shared memory. A second call is harmless. */
 void bench_servers_end(struct bench_servers *servers);
 /** The addresses of all but one (of all: UINT32_MAX). A view until the next call. */
 const char *bench_servers_brokers(struct bench_servers *servers, uint32_t without);

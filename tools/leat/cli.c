@@ -399,13 +399,13 @@ bool cli_interrupted(void)
     return interrupted != 0;
 }
 
-/* SUBTLE: read() alone loses a signal. (1) Nobody is interrupted yet, says cli_interrupted(). (2) The signal comes.
- * (3) read() begins, and waits for ever: nothing interrupts it any more. */
+/* SUBTLE: read() alone loses a signal. (1) cli_interrupted() returns false. (2) The signal comes. (3) read() begins,
+ * and waits for ever: nothing interrupts it any more. */
 bool cli_readable_wait(int fd)
 {
     struct pollfd both[2] = {{.fd = fd, .events = POLLIN},
                              {.fd = told_of_signals[0], .events = POLLIN}};
     while (!cli_interrupted() && poll(both, 2, -1) < 0)
-        if (errno != EINTR) break; /* whoever reads is told the same */
+        if (errno != EINTR) break; /* read() will return the same error */
     return !cli_interrupted();
 }

@@ -26,10 +26,10 @@ struct cli_option {
     void *out; /* bool, const char *, or uint64_t */
 };
 /**
- * Take options out of argv; what is left are the operands, in place. Numbers of kind BYTES take
- * K, M, G (1024); MS and US take us, ms, s, m, h, d;
- * S too, where a bare number is seconds and *out milliseconds; SPAN too, in milliseconds, where a unit is
- * required: who takes 3600 for seconds would lose what is older than 3.6 s.
+ * Take options out of argv; the remaining arguments are the operands, in place. Numbers of kind BYTES take K, M, G
+ * (1024); MS and US take us, ms, s, m, h, d;
+ * S too, where a bare number is seconds and *out milliseconds; SPAN too, in milliseconds, where a unit is required: a
+ * user who takes 3600 for seconds would lose records older than 3.6 s.
  * Returns the number of operands, or -1 after a message (usage error).
  */
 int cli_parse(int argc, char **argv, const struct cli_option *options, size_t count);
@@ -48,7 +48,7 @@ char cli_unescaped(const char **text);
 bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t most,
                   const char *unit);
 #define CLI_NONE UINT64_MAX /* a number that was not given */
-/** The same of a number that may be left out: where it was, it becomes `otherwise`. So 0 can be told from nothing. */
+/** The same for an optional number: a missing number becomes `otherwise`. So 0 and a missing number differ. */
 bool cli_number(const char *option, uint64_t *value, uint64_t least, uint64_t most,
                 uint64_t otherwise);
 /** Print a help text when --help or -h is among the arguments. */
@@ -62,13 +62,12 @@ struct cli_answer {
     size_t count;
     bool again; /* of cli_call_patiently(): not to the first question */
 };
-/** Connect when first used. Whoever waits for long is told so. */
+/** Connects at the first use. A message tells the user about a long wait. */
 leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
                   struct cli_answer *out_answer);
-/** cli_call(), again and again while the refusal is one that passes, and the first question was less than half
- * a minute ago: a leader is being chosen, a streamlet is on its way, the server asked has not heard of it yet;
- * for 10 s, and saying so, while nobody listens at any address. The request must be one that may take effect
- * twice. Ends at Ctrl-C. */
+/** cli_call(), repeated while the refusal is temporary, and the first question was less than half a minute ago: a
+ * leader is being elected, a streamlet is moving, the asked server lags; for 10 s, with a message, while no server
+ * listens at any address. The request must be one that may take effect twice. Ends at Ctrl-C. */
 leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *body,
                             struct cli_answer *out_answer);
 /** For a command that changes the cluster: where nothing names brokers, ask by the Unix socket of a server of

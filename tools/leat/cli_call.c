@@ -78,14 +78,14 @@ static void stop_deliver(void *actor, struct leat_mail *mail)
     leat_event_tell(&own->done);
 }
 
-/* Asking changes nothing: whoever was asked may have died over it, and another one answers. */
+/* A question changes nothing: if the asked node has died, another node may answer. */
 static bool only_asks(enum leat_kind kind)
 {
     return kind == LEAT_KIND_CLUSTER_STATUS || kind == LEAT_KIND_STREAM_DESCRIBE ||
            kind == LEAT_KIND_METADATA || kind == LEAT_KIND_STATUS || kind == LEAT_KIND_SEGMENTS;
 }
 
-/* Until there is an answer; whoever waits is told so, and for what. */
+/* Until there is an answer; a message tells the user about the wait, and its reason. */
 static void answer_wait(enum leat_kind kind, uint32_t seen)
 {
     static bool told;
@@ -136,7 +136,7 @@ static leat_err call_once(enum leat_kind kind, const struct leat_msg_writer *bod
     return out_answer->rc;
 }
 
-/* Of a call that ended with LEAT_E_CLOSED: somebody was there, and had been asked. */
+/* Of a call that ended with LEAT_E_CLOSED: whether a server was connected, and had got the request. */
 static bool was_lost(void)
 {
     return session.open && session.request.sent;
@@ -180,8 +180,8 @@ void cli_administer(void)
     if (!cli_brokers && socket_answers(service + 5)) cli_brokers = service;
 }
 
-/* How long what passes is waited for: a leader is being chosen, a server starts. From the first question on: one
- * that nobody answers takes all of it, and is not asked again. */
+/* The time limit for temporary states: a leader is being elected, a server starts. Counted from the first question
+ * on: a question without an answer takes the whole time, and is not asked again. */
 struct patience {
     uint64_t until_us, refused_until_us;
 };
@@ -201,11 +201,11 @@ static bool is_passing(leat_err rc)
     return class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
 }
 
-/* Returns false when it is over; else somewhat later.
+/* Returns false when the time is over; otherwise waits a little and returns true.
  *
- * SUBTLE: "nobody listens there" passes as well. A node that was declared crashed and is not starts itself
- * anew, while its logs are served by the others: whoever names only that node would be told that there is
- * no server. But a wrong address looks the same, so it is said at once, and not waited for as long. */
+ * SUBTLE: "nobody listens there" may be temporary as well. A live node that was declared crashed starts itself anew,
+ * while other nodes serve its logs: a command with only this node's address would report that there is no server. But
+ * a wrong address looks the same, so the error is shown at once, and the wait is shorter. */
 static bool patience_wait(struct patience *patience, const struct cli_answer *answer)
 {
     uint64_t now = leat_shared_now_us(NULL);
@@ -269,7 +269,7 @@ void cli_answer_fini(struct cli_answer *answer)
 int cli_refused(const struct cli_answer *answer)
 {
     bool no_server = answer->rc == LEAT_E_CLOSED || answer->rc == LEAT_E_TIMEOUT;
-    /* Somebody is there, and has told which port it is (wire/speaker.h). */
+    /* A server is there, and has told which port this is (wire/speaker.h). */
     bool other_port = no_server && strstr(answer->error.text, "--listen (7700)") != NULL;
     cli_error("%s", answer->error.text[0] ? answer->error.text : leat_err_text(answer->rc));
     if (answer->rc == LEAT_E_TIMEOUT)
@@ -288,7 +288,7 @@ int cli_refused(const struct cli_answer *answer)
     return answer->rc == LEAT_E_CONFIG ? CLI_USAGE : no_server ? CLI_NO_SERVER : CLI_FAILED;
 }
 
-/* What an answer to METADATA says of the one stream that was asked for. */
+/* The requested stream in an answer to METADATA. */
 static leat_err stream_read(const struct cli_answer *answer, struct leat_msg_stream *out,
                             char out_why[LEAT_ERROR_TEXT_BYTES])
 {

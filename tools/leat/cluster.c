@@ -241,7 +241,7 @@ static bool waits_too(const struct leat_msg_recovery *recovery,
     return false;
 }
 
-/* What owners say of logs that are theirs. Those that recovery names were told with the reason that it has. */
+/* What owners report of their own logs. Logs that recovery names were printed with recovery's reason. */
 static void print_troubled(const struct leat_cluster_told *cluster)
 {
     uint64_t told = 0, more = 0;
@@ -289,7 +289,7 @@ void cli_passed_print(const struct leat_msg_passed *passed)
                passed->bytes, passed->offset, passed->segment);
 }
 
-/* As a rule nothing that has to be done but to look: no trouble, and not well before somebody has. */
+/* Usually an operator must only look: no trouble, but not well before an operator has looked. */
 static void print_passed(const struct leat_cluster_told *cluster)
 {
     uint64_t told = 0, more = 0;
@@ -386,7 +386,7 @@ static char *used_cell(uint64_t used, uint64_t limit)
     return cli_cell("%s/%s", cli_bytes_text((double)used, a), cli_bytes_text((double)limit, b));
 }
 
-/* Who they are. */
+/* The table of the nodes. */
 static void print_nodes(const struct leat_cluster_told *cluster)
 {
     enum { COLUMNS = 8 };
@@ -439,7 +439,7 @@ static void print_loads(const struct leat_cluster_told *cluster)
     cli_cells_free(cells, at);
 }
 
-/* How it reaches the others with copies, and what is wrong with its logs. */
+/* How the node reaches its backups, and what is wrong with its logs. */
 static void print_peers(const struct leat_msg_cluster_node *node)
 {
     const struct leat_msg_node_report *report = &node->report;
@@ -477,8 +477,8 @@ static void print_peers(const struct leat_msg_cluster_node *node)
     if (!first) putchar('\n');
 }
 
-/* Its node may be up and its voter keep out: the disk was lost, and what it had promised with it. A node that does not
- * answer may only be called up, since no majority is there to declare it dead: that one keeps its vote. */
+/* The node may be up, but its voter stays out: the disk was lost, and with it the voter's promises. A node that does
+ * not answer may only be shown as up, since no majority is there to declare it crashed: this node keeps its vote. */
 static void print_voter(const struct leat_cluster_told *cluster, const struct leat_msg_voter *voter)
 {
     printf("%s  %.*s%s", voter->votes ? "voter    " : "joining  ", (int)voter->address.bytes,
@@ -559,7 +559,7 @@ static int status(int argc, char **argv)
         if (screen) fputs("\033[H\033[J", stdout); /* in place of what was there */
         if (watch && !json) print_time();
         if (code != CLI_OK) {
-            /* Whoever was asked has died, perhaps: that is what is being watched for. */
+            /* The asked node may have died: the watch is there to show this. */
             if (!json) printf("no server answers, or too few of the coordinators are up\n");
             cli_disconnect();
             fflush(stdout);
@@ -629,7 +629,7 @@ int leat_node_main(int argc, char **argv)
     /* The node may be coming up just now, or a leader be chosen: that passes. */
     struct cli_answer answer;
     leat_err rc = cli_call_patiently(LEAT_KIND_NODE_CHANGE, &body, &answer);
-    /* Asked once more, and it votes: who was asked before has done it, and could not say so. */
+    /* Asked again, and the node votes: the first asked node has replaced the voter, and could not answer. */
     bool replaced = strcmp(argv[0], "replace") == 0 && rc == LEAT_E_EXISTS && answer.again;
     if (rc != LEAT_OK && !replaced) return cli_refused(&answer);
     cli_answer_fini(&answer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of `leat`: each takes what stands behind its words, and returns an exit code (cli.h). */
+/* The commands of `leat`: each takes the arguments after its words, and returns an exit code (cli.h). */
 #ifndef LEAT_TOOLS_LEAT_COMMANDS_H
 #define LEAT_TOOLS_LEAT_COMMANDS_H
 

@@ -74,7 +74,7 @@ struct consume_run {
     char noted[256];                     /* what was told last */
     struct consume_ends *ends;           /* of --until-end, else NULL */
     uint64_t stands_us,
-        unasked_us; /* since when nothing came; nobody tells of the ends; 0: not so */
+        unasked_us; /* since when no record came, while no server tells the ends; 0: not so */
 };
 
 /* Where to begin, as far as it is not the consumer's own option. */
@@ -114,7 +114,7 @@ static bool time_parse(const char *text, int64_t *out_ms)
     return true;
 }
 
-/* The next number of an address; what follows it must be `end`. */
+/* The next number of an address; the next character must be `end`. */
 static bool address_number(const char **text, char end, uint64_t most, uint64_t *out)
 {
     char *behind;
@@ -145,7 +145,7 @@ static int from_parse(const char *text, leat_consumer_options *options, struct c
         return CLI_OK;
     }
     if (strchr(text, '/')) {
-        options->from = LEAT_FROM_LATEST; /* until it is known what lies there */
+        options->from = LEAT_FROM_LATEST; /* until the records there are known */
         from->is_address = address_parse(text, &from->address);
         if (from->is_address) return CLI_OK;
         cli_error("--from '%s' is no GROUP/SEGMENT/POSITION, three numbers as in 2/33/4096", text);
@@ -201,7 +201,7 @@ static bool varint(const uint8_t **at, const uint8_t *end, int64_t *out)
     return false;
 }
 
-/* Kafka's headers: each a key and a value behind their lengths. Returns false at the end. */
+/* Kafka's headers: each a key and a value, after their lengths. Returns false at the end. */
 static bool header_next(const uint8_t **at, const uint8_t *end, const char **key, size_t *key_bytes,
                         const char **value, int64_t *value_bytes)
 {
@@ -248,7 +248,7 @@ static void headers_print(const leat_record_view *record)
     }
 }
 
-/* What was dropped since it was fetched lies nowhere. */
+/* A record that was dropped since the fetch has no address. */
 static void address_print(const struct consume_run *run, const leat_record_view *record)
 {
     leat_app_offset at;
@@ -336,7 +336,7 @@ static int format_check(const char *text)
 
 /* ---- the loop ---- */
 
-/* To a person who sees nothing else: what reads a pipe may write to the same terminal, as in "| grep". */
+/* Only if the user sees no other output: a program that reads a pipe may write to the same terminal, as in "| grep". */
 static bool may_show(void)
 {
     struct stat out;
@@ -354,7 +354,7 @@ static void progress(struct consume_run *run)
     cli_progress("%s", cli_traffic_text(run->records, run->bytes, now - run->started_us, text));
 }
 
-/* As leat produce ends; but not in the logs of scripts, which never had it. */
+/* As leat produce ends; but not for scripts, whose logs never had this line. */
 static void summary(const struct consume_run *run)
 {
     char text[CLI_TRAFFIC_BYTES];
@@ -431,7 +431,7 @@ static void record_take(struct consume_run *run, const leat_record_view *record)
     if (commit_due(run)) (void)print_out(run, false);
 }
 
-/* Whoever read our pipe may go while nothing comes that could be written to it: "| head". */
+/* The reader of the output pipe may end while there is no record to write: "| head". */
 static bool output_is_gone(void)
 {
     struct pollfd out = {.fd = STDOUT_FILENO};
@@ -525,8 +525,8 @@ static leat_consumer *consumer_open(const char *stream, const leat_consumer_opti
     return NULL;
 }
 
-/* Whoever wants what is there does not wait for the whole time when nobody has the log that is to be
- * read. A member of a group does: to join again and again would disturb the others. */
+/* A consumer that reads to the end does not wait for the whole time if no node has the log. A member of a group does:
+ * repeated joins would disturb the other members. */
 static int run_open(struct consume_run *run, const leat_consumer_options *options,
                     const struct consume_from *from)
 {

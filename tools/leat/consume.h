@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* leat consume: whether the end that was read to is one. */
+/* leat consume: whether all logs were read to their real ends. */
 #ifndef LEAT_TOOLS_LEAT_CONSUME_H
 #define LEAT_TOOLS_LEAT_CONSUME_H
 
@@ -7,7 +7,7 @@
 
 struct consume_ends;
 enum consume_look {
-    CONSUME_WHOLE,   /* every log has an end, and had it when it was read */
+    CONSUME_WHOLE,   /* every log has an end, and had the end when it was read */
     CONSUME_AGAIN,   /* not all the time: read on, and look again */
     CONSUME_MISSING, /* named on standard error: these logs have none */
     CONSUME_UNASKED, /* no server tells */

@@ -50,7 +50,7 @@ void consume_ends_free(struct consume_ends *ends)
     free(ends);
 }
 
-/* Nobody says what it has: it is not served yet, or its owner was not heard. One whose disk is full is served. */
+/* The log's end is unknown: the log is not served yet, or its owner was not heard. A log with a full disk is served. */
 static bool is_unknown(const struct leat_msg_log_info *info)
 {
     enum leat_err_class class = leat_err_class(info->code);
@@ -98,8 +98,8 @@ static void named(const struct consume_ends *ends, const struct leat_msg_log_inf
               waits ? "; " : "", waits ? (int)waits->why.bytes : 0, waits ? waits->why.text : "");
 }
 
-/* What the answer tells of the logs that are read. `tell` names those without an end; returns how many these are, or
- * -1 when the answer can't be read. */
+/* Reads the ends of the consumed logs from the answer. `tell` names those without an end; returns how many these are,
+ * or -1 when the answer can't be read. */
 static int ends_read(const struct consume_ends *ends, const struct cli_answer *answer, bool tell,
                      struct consume_end **out, uint32_t *out_count)
 {

@@ -59,7 +59,7 @@ static int written(int code)
 
 int main(int argc, char **argv)
 {
-    /* -b may stand in front of the noun too. */
+    /* -b may come before the noun too. */
     int at = 1;
     while (at < argc && argv[at][0] == '-') {
         const char *word = argv[at];

@@ -53,8 +53,7 @@ static const char help[] =
     "Exit codes: 0 all acked; 1 some records were refused or their fate is unknown; 2 usage;\n"
     "3 no server answers.\n";
 
-/* The header of a last line without its newline, as Kafka encodes one: key and value, each behind
- * its zigzag length. */
+/* The header of a last line without its newline, as Kafka encodes one: key and value, each after its zigzag length. */
 static const char no_eol_header[] = "\x10leat.eol\x02"
                                     "0";
 
@@ -229,8 +228,8 @@ static int files_send(struct produce_run *run, int count, char **names)
     return code;
 }
 
-/* Its own thread, since the main one may stand in leat_produce() or leat_producer_flush(), and an interrupt wakes it
- * from neither. */
+/* Its own thread, since the main thread may wait in leat_produce() or leat_producer_flush(), and an interrupt ends
+ * neither wait. */
 static void *stall_watch(void *arg)
 {
     struct produce_run *run = arg;

@@ -39,7 +39,7 @@ static const char log_help[] =
 
 enum { STATUS_LOGS_MAX = 10 /* that are named */ };
 
-/* What the server says of itself and of its logs; nothing, if it does not answer that. Views into an answer that is
+/* The server's report about itself and its logs; empty, if the server does not answer. Views into an answer that is
  * kept to the end. */
 static struct leat_msg_node_report report_get(void)
 {
@@ -203,8 +203,8 @@ static int recover_ask(const char *name, uint64_t streamlet, uint64_t log)
     return CLI_USAGE;
 }
 
-/* Where the log is whole at its end the server tells where it begins; what readers pass over is what it told
- * before. */
+/* If the log is complete at its end the server tells where the log begins; consumers skip the offsets that the server
+ * told before. */
 static int recover_accept(const char *name, uint64_t streamlet, uint64_t log)
 {
     static const char mark[] = "given up: ";
@@ -252,7 +252,8 @@ static int recover(int argc, char **argv)
         return CLI_USAGE;
     }
     cli_administer();
-    int code = cli_stream_ensure(argv[0], false); /* whoever is asked knows it when it answers */
+    /* the asked node knows the stream when it answers */
+    int code = cli_stream_ensure(argv[0], false);
     if (code) return code;
     return accept_loss ? recover_accept(argv[0], streamlet, log)
                        : recover_ask(argv[0], streamlet, log);

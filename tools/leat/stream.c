@@ -83,7 +83,7 @@ static const char rebalance_help[] =
     "\n"
     "  -b, --brokers HOST:PORT,...\n";
 
-/* What the server made of it. */
+/* The settings of the created stream. */
 static void created_say(const char *name, const struct cli_answer *answer, bool json)
 {
     struct leat_stream_settings settings;
@@ -132,7 +132,7 @@ static int create(int argc, char **argv)
         cli_error("stream create wants one NAME");
         return CLI_USAGE;
     }
-    /* What a server takes of these it says itself. */
+    /* The server checks these values itself. */
     if (!cli_number("streamlets", &streamlets, 1, LEAT_STREAMLETS_MAX, 0) ||
         !cli_number("logs", &logs, 1, LEAT_LOGS_MAX, 0) ||
         !cli_number("copies", &copies, 1, LEAT_COPIES_MAX, 0) ||

@@ -29,8 +29,8 @@ int cli_durability_parse(const char *text, enum leat_durability *out)
     return CLI_OK;
 }
 
-/* Whoever was asked first may have died over it, and nobody can say whether it took effect. There is such a
- * stream now: it is the one that was asked for when it is as it was to be. The answer is that to a create. */
+/* The first asked node may have died meanwhile, so it is unknown whether the create took effect. A stream of this
+ * name exists now: if it has the wanted settings, it counts as the requested stream. The answer is like a create's. */
 static bool made_before(const char *name, const struct leat_stream_settings *wanted,
                         struct cli_answer *out_answer)
 {

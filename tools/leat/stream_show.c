@@ -12,7 +12,7 @@ enum {
     LIST_COLUMNS = 8,
     NODES_MAX = 256,
     NODE_NAME_BYTES = 64,
-    SEGMENTS_LOGS_MAX = 64 /* of a stream whose segments are told of unasked */
+    SEGMENTS_LOGS_MAX = 64 /* of a stream whose segments are shown without an option */
 };
 
 /* ---- list ---- */
@@ -118,7 +118,7 @@ int leat_stream_list(int argc, char **argv)
 
 /* ---- owners ---- */
 
-/* Who owns what, by incarnation. */
+/* The owners' names, by incarnation. */
 struct owners {
     uint64_t incarnations[NODES_MAX];
     char names[NODES_MAX][NODE_NAME_BYTES];
@@ -336,7 +336,7 @@ static void cells_not_told(char **row, uint32_t from, uint32_t to)
 
 enum { PLACE_COLUMNS = 9, STORE_COLUMNS = 7 };
 
-/* Where a log is and what can be read of it. */
+/* The owner of a log, and its readable offsets. */
 static void place_cells(const struct leat_msg_log_info *log, const struct owners *owners,
                         uint32_t q, char **row)
 {
@@ -355,7 +355,7 @@ static void place_cells(const struct leat_msg_log_info *log, const struct owners
     row[8] = cli_cell("%" PRIu64, records_of(log));
 }
 
-/* What it is stored as. */
+/* How the log is stored. */
 static void store_cells(const struct leat_msg_log_info *log, char **row)
 {
     char text[32];
@@ -439,7 +439,7 @@ static void logs_words(const struct description *told)
     cli_cells_free(cells, (size_t)told->count * STORE_COLUMNS);
 }
 
-/* What it was made with, or changed to since. */
+/* The stream's present settings. */
 static void settings_words(const struct leat_stream_settings *s)
 {
     char segment[32], batch[32], bytes[32];

@@ -26,8 +26,8 @@ static const char help[] =
     "\n"
     "  -b, --brokers HOST:PORT,...\n";
 
-/* Something is on its way already, a leader is being chosen: that passes. So does, where `known` says
- * that the leader has the node as one that takes streamlets, that an owner has not heard of it yet. */
+/* Temporary refusals: a move is under way already, or a leader is being elected. If `known` (by the leader's tables
+ * the node takes streamlets), also the refusal of an owner that has not heard of the node yet. */
 static int move_one(const char *stream, uint32_t streamlet, const char *node, size_t node_bytes,
                     bool known)
 {
@@ -38,8 +38,8 @@ static int move_one(const char *stream, uint32_t streamlet, const char *node, si
         {stream, (uint32_t)strnlen(stream, 300)}, streamlet, {node, (uint32_t)node_bytes}};
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_streamlet_move_write(&body, &move);
-    /* Whoever is asked may not have heard yet of a stream that was made just now. Over the same
-     * connection, so it has when it answers. */
+    /* The asked node may not have heard of a new stream yet. The same connection is used, so the node knows the
+     * stream after this answer. */
     int code = cli_stream_ensure(stream, false);
     if (code) return code;
     for (unsigned tries = known ? BEHIND_TRIES : 1; tries > 0; tries--) {
@@ -135,9 +135,9 @@ static int nodes_read(struct layout *layout)
     return CLI_FAILED;
 }
 
-/* SUBTLE: whoever is asked may be behind. (1) A node is undrained, by way of n0. (2) n2 is asked to plan, and has
- * not heard of it: the plan leaves that node out. The leader has applied it, or nobody would have been told
- * that it is done. Where the leader can't be reached the first answer will do. */
+/* SUBTLE: the asked node may lag. (1) A node is undrained through n0. (2) n2 is asked for the plan, and has not heard
+ * of the change: the plan leaves that node out. The leader has applied the change, since it was reported as done. If
+ * the leader can't be reached the first answer is used. */
 static int nodes_get(struct layout *layout)
 {
     if (status_ask(layout)) return cli_refused(&layout->status);

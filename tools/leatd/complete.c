@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What leatd was not told comes from this machine, and from what it was told. */
+/* Missing options of leatd are derived from this machine, and from other options. */
 #include "tools/leatd/config.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 enum {
     NODE_PORT = 7701,
     KAFKA_PORT = 9092,
-    HOST_BYTES_MAX = 110, /* of an address, so that a port fits behind it */
+    HOST_BYTES_MAX = 110, /* of an address, so that a port fits after it */
 };
 
 /* "a:7701,b:7701" is cut into its entries. */
@@ -45,7 +45,7 @@ static bool is_wildcard(const char *address)
     return false;
 }
 
-/* What others are told is agreed on before this node listens: it has to lead here as it stands. */
+/* Advertised addresses are checked before this node listens: each must lead here as it is. */
 static leat_err told_check(const char *others, const char *address, const char *flag,
                            struct leat_error *error)
 {
@@ -117,7 +117,7 @@ static leat_err complete_cluster(struct leatd_config *config, struct leat_error 
     return rc != LEAT_OK ? rc : told_check("clients", config->advertise, "--advertise", error);
 }
 
-/* Where nobody said otherwise: the port that clients of Kafka try, on the host of --listen. */
+/* By default: the port that clients of Kafka try, on the host of --listen. */
 static leat_err complete_kafka(struct leatd_config *config, struct leat_error *error)
 {
     const char *told = config->kafka_advertise;

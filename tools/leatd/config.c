@@ -242,7 +242,7 @@ static leat_err text_set(const struct option *option, const char *value, uint8_t
     if (value[0] == '\0' || strlen(value) >= option->bytes)
         return leat_error_set(error, LEAT_E_CONFIG, "%s needs a text of 1 to %zu bytes",
                               option->name, option->bytes - 1);
-    /* Others show it on their terminals. */
+    /* Clients show this text on terminals. */
     if (!leat_node_log_is_text(value, strlen(value)))
         return leat_error_set(error, LEAT_E_CONFIG, "%s may have no control characters",
                               option->name);
@@ -435,8 +435,8 @@ enum {
 }; /* where none is given: as in coordinator/membership/detect.c */
 
 /* SUBTLE: the last answer is a round old where nothing is wrong, and up to two where the leader ran late for less
- * than a round. With a shorter suspicion it would take a majority for silent in every round: then no node that
- * hangs is ever declared crashed, as it might be the leader that hears nobody. */
+ * than a round. With a shorter suspicion the leader would take a majority for silent in every round. Then no hanging
+ * node is ever declared crashed, since the leader itself might be cut off. */
 static leat_err detection_check(const struct leatd_config *config, struct leat_error *error)
 {
     uint32_t ping_ms = config->ping_ms != 0 ? config->ping_ms : PING_MS;

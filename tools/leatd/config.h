@@ -49,7 +49,7 @@ struct leatd_config {
     /* What leatd_config_complete() finds out. */
     char *voters[LEATD_VOTERS_MAX]; /* the entries of `coordinators`, which is cut into them */
     uint32_t voter_count;           /* 0: a server alone */
-    bool cores_by_default, kafka_by_default; /* nobody asked for it */
+    bool cores_by_default, kafka_by_default; /* not set by the operator */
 };
 
 /** Defaults, then the file that --config names, then the flags: the later wins. On refusal error
@@ -63,21 +63,21 @@ leat_err leatd_config_read(const char *path, struct leatd_config *config,
 leat_err leatd_config_text(const char *text, struct leatd_config *config,
                            struct leat_error *error) LEAT_NODISCARD;
 void leatd_config_default(struct leatd_config *config);
-/** What was not said comes from this machine, and what was said fits together: of the process that
- * runs with it. The configuration stays where it is from then on. */
+/** Sets missing options from this machine, and checks that options fit together: for the process that runs with
+ * these. The configuration stays where it is from then on. */
 leat_err leatd_config_complete(struct leatd_config *config,
                                struct leat_error *error) LEAT_NODISCARD;
-/* What nodes prove to each other that they have. */
+/* The cluster key: nodes prove to each other that they have the key. */
 struct leatd_key {
     char path[4096 + 8];
     uint8_t bytes[LEAT_OS_KEY_BYTES];
-    bool of_account; /* nobody named one */
+    bool of_account; /* no key was named */
     bool made;       /* just now */
 };
-/** A node that other machines reach needs a key that was named. */
+/** A node that other machines can reach needs a named key. */
 leat_err leatd_key_check(const struct leatd_config *config,
                          struct leat_error *error) LEAT_NODISCARD;
-/** Read, or made when it is missing. Errors: LEAT_E_CONFIG names the file. */
+/** Read the key file, or make a missing file. Errors: LEAT_E_CONFIG names the file. */
 leat_err leatd_key_load(const struct leatd_config *config, struct leatd_key *out_key,
                         struct leat_error *error) LEAT_NODISCARD;
 /** Text of --help. */

@@ -288,7 +288,7 @@ static leat_err make_ports(struct server *server, struct leat_error *error)
     return rc;
 }
 
-/* One address may have half of the files that clients have, whatever the operator says: others get in. */
+/* An address may have at most half of the clients' descriptors, whatever the option says: other clients get in. */
 static uint32_t connections_per_address(const struct leatd_config *config)
 {
     struct leat_os_files files;
@@ -474,9 +474,9 @@ static bool wait_for_event(const struct server *server, int signals)
     return true;
 }
 
-/* Others have what this process served. It begins anew under the same process number, so that who
- * supervises it sees nothing; its memory outlives it, and what is in there is looked through like
- * after a kill. Nothing is ended in order: no thread of it may do anything any more. */
+/* Other nodes own this process's logs now. The process starts anew under the same process id, so that its supervisor
+ * sees no change; its shared memory survives, and is read like after a kill. Nothing is shut down in order: no thread
+ * of this process may do anything any more. */
 static void start_anew(const struct server *server)
 {
     leat_node_log_warn("starting anew, to join the cluster again");
@@ -561,7 +561,7 @@ static void say_memory(const struct leatd_config *config)
         (unsigned long long)(config->memory_bytes >> 20), (unsigned long long)(have >> 20));
 }
 
-/* Each core has a part of the budget: where nobody said how many, no more than it has room for. */
+/* Each core has a part of the budget: by default not more cores than the budget has room for. */
 static void fit_cores(struct leatd_config *config)
 {
     uint32_t all = config->cores, most = leat_node_cores_most(config->memory_bytes, all);
@@ -598,7 +598,7 @@ static leat_err key_take(struct server *server, struct leat_error *error)
     return LEAT_OK;
 }
 
-/* All that have to be had: of Kafka's only one that somebody named. */
+/* All required addresses; Kafka's only if it is an explicit option. */
 static leat_err addresses_try(const struct leatd_config *config, struct leat_error *error)
 {
     bool kafka = !config->kafka_by_default && strcmp(config->kafka, "off") != 0;
@@ -609,8 +609,8 @@ static leat_err addresses_try(const struct leatd_config *config, struct leat_err
     return rc;
 }
 
-/* Who is refused for an address leaves neither a new data directory nor a pool. One that is there is locked first: a
- * process that is still ending there has the address, too, and is waited for. */
+/* A start that fails for an address leaves neither a new data directory nor a pool. An existing data directory is
+ * locked first: a process that is still ending there has the address, too, and is waited for. */
 static leat_err directory_take(struct server *server, int *out_code, struct leat_error *error)
 {
     const struct leatd_config *config = &server->config;
