@@ -144,7 +144,8 @@ struct os_buffer; /* header of a ready buffer */
 /** How large a buffer for so many bytes is. */
 size_t leat_os_buffer_capacity(size_t bytes);
 uint8_t *leat_os_buffer_get(struct os_buffers *buffers, size_t bytes, size_t *out_capacity);
-/** used: bytes in use by other connections; the buffer is kept ready only while this is below ready_bytes_max. */
+/** used: bytes of the buffers in use. The buffer is kept ready if these, the ready buffers and this buffer are
+ * ready_bytes_max at most; otherwise it is freed. */
 void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *buffer, size_t capacity,
                         uint64_t used);
 void leat_os_buffers_fini(struct os_buffers *buffers);

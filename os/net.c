@@ -47,7 +47,8 @@ static void on_end_look(uv_timer_t *timer)
         (void)uv_timer_start(&net->end_timer, on_end_look, LEAT_NET_END_LOOK_MS, 0);
 }
 
-/* The connection is paused, and its peer has closed. Unread bytes may still be read. */
+/* The connection is not read from (paused, or waiting for room), and its peer has closed. Unread bytes may still be
+ * read. */
 static void end_look(struct leat_conn *conn)
 {
     struct os_net *net = &conn->actor->net;

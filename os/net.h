@@ -35,7 +35,8 @@ enum {
     /* Room for a cut frame is so many times what has come of it, at most, before it is rounded up to a power of two.
      * Fewer would be copied more often: a frame of 1 MiB whose first read brings an eighth of it is not copied. */
     LEAT_NET_KEPT_GROWTH = 8,
-    /* A paused connection whose peer has closed has so long until its unread bytes are dropped. */
+    /* A connection that is paused or waits for room, and whose peer has closed, has so long until its unread bytes are
+     * dropped. */
     LEAT_NET_END_MS = 1000,
     LEAT_NET_END_LOOK_MS = 250,
     LEAT_NET_COPY_CHUNK_BYTES = 16 * 1024,

@@ -93,7 +93,7 @@ struct leat_os_files {
 void leat_os_files(struct leat_os_files *out);
 enum { LEAT_OS_KEY_BYTES = 32 };
 /**
- * The key in a file: one line of 64 hexadecimal digits, of this account or root, readable only for these
+ * The key in a file: one line of 64 hexadecimal digits, of this account or root, for no other account to read
  * (LEAT_E_CONFIG names the file and what is wrong). A missing file is made, with 32 random bytes, mode 0600, durable,
  * and *out_made says so; several processes at once get the same key. directories: missing directories of the path are
  * made, too. Thread: startup; blocks.

@@ -43,7 +43,7 @@ static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is on
  * Remove useless pools in a folder: of this account, used by no process, and of a data directory that has been
  * removed. A directory may be missing only for now: its disk is not mounted, or the directory is under another root,
  * as in a container that shares /dev/shm. So the directory counts as removed only if the innermost directory above it
- * that exists is the original parent, by inode and device. In doubt the pool stays; tells_doubts: the node log then
+ * that exists is one that it was in, by inode and device. In doubt the pool stays; tells_doubts: the node log then
  * names the pool. Returns how many were removed.
  *
  * Thread: startup.  Blocks: a few system calls for each pool in the folder.

@@ -34,7 +34,7 @@ static bool missing(const struct pool_header *header)
 
 /* Was the directory removed, rather than unmounted, or is it only not to be seen from here? SUBTLE: where a disk was
  * mounted there is another directory, of another device, or, where a part of the same disk was mounted there, with
- * another inode. So the innermost existing directory must be a former parent of the data directory. */
+ * another inode. So the innermost existing directory must be one that the data directory was in. */
 static bool removed(const struct pool_header *header)
 {
     struct stat st;

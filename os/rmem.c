@@ -97,7 +97,7 @@ void leat_os_rmem_stop(struct os_rmem *rmem)
     (void)pthread_cond_signal(&rmem->wake);
     (void)pthread_join(rmem->helper, NULL);
     rmem->helper_started = false;
-    while (rmem->jobs) { /* jobs of other owners end by themselves */
+    while (rmem->jobs) { /* an actor frees what its own jobs were for */
         struct os_job *job = rmem->jobs;
         rmem->jobs = job->next;
         if (!job->actor) job->run(job);
