@@ -45,8 +45,8 @@ uint32_t leat_crc32c(uint32_t crc, const void *data, size_t bytes)
  * (the inversions at both ends cancel). The power is a product of one factor per set bit of |b|.
  *
  * multiply(a, b) is a b x^33 mod P: the carry-less product of two reversed numbers of 32 bits is shifted by one bit,
- * and the reduction, which is the CRC of the product's 8 bytes, multiplies by x^32. So the factor of bit k is x^(8
- * 2^k - 33) mod P.
+ * and the reduction, which is the CRC of the product's 8 bytes, multiplies by x^32. So the factor of bit k is
+ * x^(8 2^k - 33) mod P.
  */
 static const uint32_t join_factors[32] = {
     0xbf818109, 0x780d5a4d, 0x05ec76f1, 0x00000001, 0x493c7d27, 0xba4fc28e, 0x9e4addf8, 0x0d3b6092,

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits for the received and not yet consumed bytes that the connections of an actor keep.
  *
- * Bookkeeping for both families of the net port: how much may be read from each connection. Each connection is in an
- * account (enum leat_net_account), and each account has a limit. A connection that holds a part of a frame gets more
- * room while there is room. In a full account connections get room in order, one at a time, even past the limit: so a
- * full account always makes progress. An address has at most half of the clients' account; beyond that only
- * connections of this address wait.
+ * Bookkeeping for both implementations of the net port (os/, tests/sim): how much may be read from each connection.
+ * Each connection is in an account (enum leat_net_account), and each account has a limit. A connection that holds a
+ * part of a frame gets more room while there is room. In a full account connections get room in order, one at a time,
+ * even past the limit: so a full account always makes progress. An address has at most half of the clients' account;
+ * beyond that its connections wait, without making other addresses wait.
  *
  * Small requests never wait: while an account is full, a few KiB are still read from a connection that holds nothing,
  * mostly a whole request. The beginning of a larger frame stays held; such beginnings have a separate limit, and past
  * this limit the connection with the oldest beginning is closed (leat_intake_surplus()). Frames of strangers are
- * small, so strangers have only this limit. An account exceeds its limit at most by one frame, one read and the
+ * small, so strangers have only this limit. An account exceeds its limit by at most one frame, one read and the small
  * beginnings.
  *
- * A connection that holds a part of a frame and sends no more of the frame keeps others waiting. While a connection
- * waits, such a connection loses its place and is closed: with many held bytes, if almost nothing comes for a second
- * (a quarter of a second, if the connection exceeds the limit); with any held bytes, if too little comes in five
- * seconds. An address that has lost a place is blamed for a minute: its connections wait after those of addresses
- * without blame. Otherwise the address would come back at once, and have its turn with the next connection.
+ * A connection that holds a part of a frame and sends no more of the frame keeps others waiting. While another
+ * connection waits, such a connection loses its place and is closed: with many held bytes, if almost nothing comes
+ * for a second (a quarter of a second, if the connection exceeds the limit); with any held bytes, if too little comes
+ * in five seconds. An address that has lost a place in either way is blamed for a minute: its connections wait after
+ * those of addresses without blame. Otherwise the address would come back at once, and have its turn with the next
+ * connection.
  */
 #ifndef LEAT_BASE_INTAKE_H
 #define LEAT_BASE_INTAKE_H
@@ -106,8 +107,8 @@ void leat_intake_account_set(struct leat_intake *intake, struct leat_intake_memb
                              enum leat_net_account account);
 /** Set the held bytes of the connection, whether there was room or not. */
 void leat_intake_hold(struct leat_intake *intake, struct leat_intake_member *member, size_t bytes);
-/** Is the account full, or the share of the address? Then LEAT_INTAKE_SMALL_BYTES are read from a connection that
- * holds nothing. */
+/** Is the account full, or the share of the address? Then at most LEAT_INTAKE_SMALL_BYTES are read from a connection
+ * that holds nothing. */
 bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_member *member);
 /** Is there room for `bytes` of this connection in all? */
 bool leat_intake_fits(struct leat_intake *intake, const struct leat_intake_member *member,
@@ -141,7 +142,8 @@ void leat_intake_watch_begin(struct leat_intake *intake, uint64_t now_ms);
 bool leat_intake_watch(struct leat_intake *intake, uint64_t now_ms,
                        bool (*idle)(const struct leat_intake_member *member),
                        void (*lost)(struct leat_intake_member *member));
-/** A connection was closed by its peer: if it had a place, the address is blamed as for a lost place. */
+/** A connection that was read from has ended by itself: if it had a place, the address is blamed as for a lost
+ * place. */
 void leat_intake_ended(struct leat_intake *intake, const struct leat_intake_member *member,
                        uint64_t now_ms);
 /** A connection of this account that must be closed, because the beginnings exceed their limit; NULL: none. */

@@ -16,8 +16,8 @@
  * (replication/transport/transport.h). replication/transport also offers all transports as a single writer port. The
  * simulator has transports of its own.
  *
- * As everywhere: a completion never runs inside its call, and all calls and callbacks of a port are on the port's
- * actor, except enter() and leave().
+ * As everywhere: a completion never runs inside the call that started it, and all calls and callbacks of a port are
+ * on the port's actor, except enter() and leave().
  */
 #ifndef LEAT_BASE_RMEM_H
 #define LEAT_BASE_RMEM_H
@@ -83,7 +83,7 @@ struct leat_rmem_arena {
     uint8_t *base;                  /* reserved addresses; byte i is base[i] once grown past it */
     uint64_t limit_bytes;           /* multiple of LEAT_ARENA_STEP_BYTES */
     uint64_t grown_bytes;           /* backed and touched; fresh steps are zero */
-    uint8_t id[LEAT_RMEM_ID_BYTES]; /* random: names the arena in stored rows */
+    uint8_t id[LEAT_RMEM_ID_BYTES]; /* random: names the arena in its file and in grants */
     uint32_t number;                /* from 1, not used again by this host */
     bool revoked;
     bool inherited; /* an earlier process of this node made it, in this boot; revoked already */
