@@ -45,7 +45,8 @@ enum leat_link_state {
     LINK_WAITING,    /* opened: for its next attempt */
     LINK_CONNECTING, /* opened */
     LINK_NONCE,      /* opened: a nonce is sent; accepted: none has come yet */
-    /* there are keys, which the peer has not proved yet. Opened: hello is sent; accepted: no hello has come yet */
+    /* there are keys; the peer has not proved yet that it has them. Opened: hello is sent; accepted: no hello has
+     * come */
     LINK_HELLO,
     LINK_UP,
     LINK_CLOSING, /* refused or cut: on_closed follows */
@@ -149,7 +150,7 @@ struct leat_link *leat_link_make(struct leat_links *links);
 void leat_link_enter(struct leat_link *link);
 /** False: the link is gone. */
 bool leat_link_leave(struct leat_link *link);
-/** Free a link that is gone, or was never opened; with the last link also its links, if they are closing. */
+/** Free a link that is gone, or was never opened; with the last link also its struct leat_links, if that closes. */
 void leat_link_free(struct leat_link *link);
 void leat_links_free_if_empty(struct leat_links *links);
 void leat_links_due(struct leat_links *links, uint64_t at_us);

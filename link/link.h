@@ -118,7 +118,7 @@ struct leat_links_options {
     const void *actor; /* as LEAT_ASSERT_OWNER() takes it */
     struct leat_timers *timers;
     struct leat_link_hub *hub; /* may be NULL: nothing is accepted */
-    /* The cluster's key: a peer without it gets no data, and is never believed. Must outlive the links. */
+    /* The cluster's key: a peer without it gets nothing but a nonce, and is never believed. Must outlive the links. */
     const struct leat_key *key;
     struct leat_link_identity identity;
     struct leat_link_service services[LEAT_LINK_PURPOSES]; /* by purpose */

@@ -6,7 +6,8 @@
  *   opener -> acceptor   HELLO, and from here on every frame of both directions with a tag
  *
  * The keys come from the cluster's key and the bytes of both NONCE frames, so the first frame with a right tag proves
- * its sender: HELLO the opener, its answer the acceptor. Frames without a tag are ignored.
+ * its sender: HELLO the opener, its answer the acceptor. The contents of a frame without a right tag are not looked
+ * at: the frame ends the connection.
  */
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +103,7 @@ void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame
     bool sent = true;
     /* No node answers a stranger's nonce by a refusal; a port for clients does. */
     bool refused = !link->accepted && (frame->flags & LEAT_FRAME_ERROR) != 0;
-    /* A nonce's frame is the same in all versions; the proof that is made from it is not. */
+    /* The frame of a nonce is the same in all versions that have nonces; the proof that is made from it is not. */
     bool older =
         !refused && frame->kind == LEAT_NODE_KIND_NONCE && frame->version < LEAT_NODE_VERSION_MIN;
     if (refused || older || !nonce_read(link, frame, bytes)) {

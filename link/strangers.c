@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers: accepted connections that have not proved the cluster's key.
  *
- * Strangers cost little (a frame of a nonce's size, two seconds) and are never many: at the limit, the stranger that
- * has been silent for longest, of the address with most strangers, is closed. A node needs one round trip to prove
- * the key, so it gets in even while strangers take all places. */
+ * Strangers cost little (a frame of a nonce's size, two seconds) and are never many: at the limit, the oldest
+ * stranger of the address with most strangers is closed. A node needs one round trip to prove the key, so it gets in
+ * even while strangers take all places. */
 #include <string.h>
 
 #include "base/assert.h"
