@@ -170,9 +170,10 @@ struct leat_scan {
 /** Walk a segment's bytes from its start. Never reads past `bytes`. Trusts nothing. Thread: any.
  * Allocates: never. */
 void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan *out_scan);
-/** Whether the segment has only a start entry: then the roll to this segment may not have ended, and the segment
- * before is needed. A trim entry that gives up the segment before was written after the roll, and before the copies
- * of that segment were dropped. For a scan that started. */
+/** Whether the segment shows only that it has started: no batch, and no trim entry that gives up the segment before.
+ * Then the roll to this segment may not have ended, and the segment before is needed. A trim entry that gives up the
+ * segment before was written after the roll, and before the copies of that segment were dropped. For a scan that
+ * started. */
 bool leat_scan_only_start(const struct leat_scan *scan);
 /** Whether the segment began, and its valid prefix has exactly this extent. */
 static inline bool leat_scan_is(const struct leat_scan *scan, struct leat_extent extent)

@@ -139,8 +139,8 @@ struct leat_msg_log_info {
     bool below_min;                          /* appends are refused: too few copies */
     uint64_t end_segment;  /* after the last segment; ids between may be missing */
     uint64_t offsets_lost; /* between the first and the acked offset: offsets without a record */
-    /* Bytes after torn tails that starts cut off (passed_bytes): in all; in how many segments, the last of these
-     * segments, and the offset where it ends. */
+    /* Bytes of torn tails that starts cut off: in all; in how many segments, the last of these segments, and the
+     * offset where this segment ends. */
     uint64_t passed_bytes, passed_segments, passed_segment, passed_offset;
 };
 struct leat_msg_owner {

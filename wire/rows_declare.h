@@ -3,8 +3,8 @@
  * explains them). Declares of each BODY:
  *   NAME_write(writer, &value)          see leat_msg_row_write() for bodies with lists
  *   NAME_read(reader, &value)           see leat_msg_row_read() for what it returns
- *   NAME_decode(bytes, count, &value)   of a whole body. LEAT_E_INVALID: malformed, or bytes follow and NAME_row(),
- * its row, also of each ROW. Of each ROWS and VALUES_ONLY:
+ *   NAME_decode(bytes, count, &value)   of a whole body. LEAT_E_INVALID: malformed, or bytes follow the body
+ * and NAME_row(), its row, also of each ROW. Of each ROWS and VALUES_ONLY:
  *   NAME_write(writer, count)           so many elements follow, which the caller writes
  *   NAME_read(reader)                   how many follow. Fails as the reader does */
 #define BODY(name, place) BODY_OF(name, struct name, place)

@@ -27,8 +27,8 @@ void leat_unpacker_destroy(struct leat_unpacker *unpacker);
 
 /**
  * The same as leat_unpacker_check(), in steps, so that other work comes in between: each step ends between two
- * uncompressed pieces, when these have `most` bytes or more. A piece has 128 KiB, of lz4 a block (4 MiB at most), of
- * snappy one (8 MiB).
+ * uncompressed pieces, when the pieces of this step have `most` bytes or more. A piece has 128 KiB, of lz4 a block (4
+ * MiB at most), of snappy one (8 MiB).
  *
  * batch  The same bytes each time, possibly at another address.
  * LEAT_E_AGAIN: more is to come. An unfinished check may simply be replaced by another: there is nothing to free.
