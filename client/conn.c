@@ -378,10 +378,10 @@ static void conn_on_closed(void *user, struct leat_conn *net, leat_err why)
     leat_list_init(&failed);
     lists_splice(&failed, &conn->in_flight);
     lists_splice(&failed, &conn->queued);
-    /* Not kept: the next request makes a connection to the owner by metadata. The pause between attempts is the
-     * client's (any node) or the caller's (a log's owner). */
+    /* Not kept: the next request makes a connection to the node that metadata names then. The pause between attempts
+     * is the client's (any node) or the caller's (a log's owner). */
     conn_forget(conn);
-    /* Like a node port, or a server of another protocol. */
+    /* A node port, or a server of another protocol, ends a connection in this way. */
     bool mute = conn->hello_number != 0 && !conn->refused_text[0];
     leat_client_on_lost(
         client, conn->address,
