@@ -64,7 +64,7 @@ static void stats_publish(struct leat_producer *producer);
 static void engine_on_progress(void *ctx)
 {
     struct leat_producer *producer = ctx;
-    stats_publish(producer); /* first: callbacks may read the statistics */
+    stats_publish(producer); /* first: woken callers may read the statistics */
     if (atomic_load(&producer->progress.waiters) > 0) leat_event_tell(&producer->progress);
 }
 static void engine_on_event(void *ctx)
