@@ -242,8 +242,8 @@ static void stream_turn(struct leat_consumer_engine *engine, uint64_t now)
     leat_client_lookup(engine->client, &engine->lookup);
 }
 
-/* The position of the log does not depend on the time of the question. So a log without an owner need not keep other
- * logs from being read: its position is asked for when the log has an owner. */
+/* The earliest offset does not depend on the time of the question. So a log without an owner need not keep other logs
+ * from being read: its position is asked for when the log has an owner. */
 static bool may_come_later(const struct leat_consumer_engine *engine,
                            const struct leat_consumer_log *log)
 {
@@ -340,7 +340,7 @@ leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t 
     if (engine->in_group && engine->options.parallel) return LEAT_E_UNSUPPORTED;
     if (from == LEAT_ENGINE_OFFSET && value < 0) return LEAT_E_INVALID;
     /* What is under way or ready for these logs is void; the runs of the other logs are void as well, and fetched
-     * again from the last handed-over record on. */
+     * again from after the last handed-over record. */
     engine->generation++;
     leat_consumer_lanes_cancel(engine);
     ready_drop(engine);

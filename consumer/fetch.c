@@ -50,8 +50,8 @@ static void log_retry(struct leat_consumer_engine *engine, struct leat_consumer_
 static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                       leat_err rc, const char *text)
 {
-    if (rc ==
-        LEAT_E_LOG_INCOMPLETE) { /* the records may come back: nothing is skipped, and the consumer goes on */
+    /* the records may come back: nothing is skipped, and the consumer goes on */
+    if (rc == LEAT_E_LOG_INCOMPLETE) {
         rc = LEAT_E_AGAIN;
         text = "the log's end is missing: waiting for it, or for 'leat log recover'";
     }
@@ -72,8 +72,8 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
 
 /* ---- fetch ---- */
 
-/* The segment group does not exist yet, or has been trimmed, wholly or at its beginning. The beginning of the log
- * decides, and the group is fetched again only when the log begins elsewhere. */
+/* The segment group does not exist yet, or has been trimmed, wholly or at its beginning. Where the log begins decides
+ * between these: the owner is asked for that (LOCATE) only if the log begins elsewhere than at the last time. */
 static void group_out_of_range(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                                const struct leat_msg_fetched *row)
 {
@@ -322,8 +322,8 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
 }
 
 /* How long a lane may be silent. A fetch of idle logs is answered when its wait is over. If recent answers came much
- * faster, this answer should not take longer: otherwise a consumer of a busy log would notice half a second late that
- * the node was stopped. */
+ * faster, this answer should not take much longer: otherwise a consumer of a busy log would notice half a second late
+ * that the node was stopped. */
 static uint64_t fetch_patience_us(const struct leat_consumer_lane *lane, uint32_t wait_ms)
 {
     uint64_t most = (uint64_t)wait_ms * 1000 + LEAT_CLIENT_SILENT_US;

@@ -80,7 +80,7 @@ static bool group_is_done(const struct leat_consumer_engine *engine, struct leat
     return own && own->offset == CONSUMER_GROUP_DONE;
 }
 
-/* Begin a group of the member's series, or, if this group is done, the next group that is not. */
+/* Begin a group of the member's series, or, if this group is done, the next group of the series that is not. */
 void leat_consumer_group_enter(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                                uint64_t group)
 {

@@ -2,14 +2,14 @@
 /* libleat's consumer, for the caller: application offsets (KerA thesis §5.2.1). */
 #include "handle.h"
 
-/* A question about a partition (-1: the only partition; the answer then names it), and its answer. */
+/* A question about a partition (-1: the only partition, whose number command->partition then gets), and its answer. */
 static void place_ask(struct leat_consumer *consumer, struct consumer_command *command,
                       int timeout_ms)
 {
     command->what = COMMAND_ASK;
     command->timeout_us = timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * 1000u;
-    (void)leat_consumer_command(consumer, command,
-                                UINT64_MAX); /* the command has its own time limit */
+    /* the command has its own time limit */
+    (void)leat_consumer_command(consumer, command, UINT64_MAX);
 }
 
 leat_code leat_consumer_seek_app_offset(leat_consumer *consumer, int64_t partition,

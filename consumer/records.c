@@ -108,8 +108,8 @@ static leat_err batch_next(struct leat_consumer *consumer)
     return LEAT_OK;
 }
 
-/* For unreadable records, the error with the way past these: a server that does not check compressed records may have
- * accepted arbitrary bytes. */
+/* If records will never be readable, the error also names the offset to go on at: a server that does not check
+ * compressed records may have accepted arbitrary bytes. */
 static leat_code consumer_refuse(struct leat_consumer *consumer, leat_err rc)
 {
     const struct leat_batch *batch = &consumer->batch;
