@@ -73,8 +73,8 @@ struct consume_run {
     uint64_t committed, tried, tried_us; /* to commit: records, and when */
     char noted[256];                     /* what was told last */
     struct consume_ends *ends;           /* of --until-end, else NULL */
-    uint64_t stands_us,
-        unasked_us; /* since when no record came, while no server tells the ends; 0: not so */
+    /* Since when: no record has come; no server tells the ends. 0: not so. */
+    uint64_t stands_us, unasked_us;
 };
 
 /* Where to begin, as far as it is not the consumer's own option. */

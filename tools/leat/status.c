@@ -39,8 +39,8 @@ static const char log_help[] =
 
 enum { STATUS_LOGS_MAX = 10 /* that are named */ };
 
-/* The server's report about itself and its logs; empty, if the server does not answer. Views into an answer that is
- * kept to the end. */
+/* The server's report about itself and its logs; empty, if the server does not answer this request. Views into an
+ * answer that is kept to the end. */
 static struct leat_msg_node_report report_get(void)
 {
     static struct cli_answer answer;
