@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "coordinator/metadata/assign.h"
 
-/* A node with marks of streams that this coordinator does not know: the coordinator is another cluster's, or has lost
- * entries. */
+/* A node may have marks of streams or epochs that this coordinator does not know: then the coordinator is another
+ * cluster's, or has lost entries. */
 static leat_err marks_check(struct leat_machine *machine, const struct leat_coordinate *request,
                             struct leat_error *error)
 {

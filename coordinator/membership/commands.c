@@ -311,8 +311,9 @@ leat_err co_drain_refuse(struct leat_coordinate *request)
         request->target);
 }
 
-/* A drain of the last node that takes logs is refused before it is proposed, by the tables of this node. Two drains
- * of the last two nodes may be proposed at the same time: the later drain is taken back, drain_take_back(). */
+/* A drain of the last node that is not drained is refused here, by the tables of the node that proposes the drain: the
+ * committed entry can't be refused (leat_machine_apply_node_drain()). Two drains of the last two nodes may be proposed
+ * at the same time: the later drain is taken back, drain_take_back(). */
 static leat_err drain_check(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
     if (request->kind != LEAT_COORDINATE_NODE_DRAIN || !request->draining || request->takes_back ||

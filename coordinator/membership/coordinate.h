@@ -73,8 +73,8 @@ struct leat_log_end {
     struct leat_log_ref log;
     struct leat_epoch epoch; /* its owner's */
     struct leat_log_record record;
-    /* The end of the log is unknown, from the owner's own segments and from tail records: no node serves the log
-     * until recovery has decided. */
+    /* Neither the owner's own segments nor a tail record say where the log ends: no node serves the log until
+     * recovery has decided. */
     bool waits;
 };
 

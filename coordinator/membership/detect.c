@@ -118,8 +118,8 @@ static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint6
     }
     const struct co_peer *peer = co_peer_of_incarnation(coordinator, node->incarnation);
     /* SUBTLE: only answers of a node prove that the node is up. Where this node's messages are lost and the peer's
-     * arrive, the peer keeps pinging this node: if its pings counted, it would be up until its connection is given
-     * up. */
+     * arrive, the peer keeps pinging this node: if its pings counted, it would count as up until its connection
+     * is given up. */
     uint64_t heard_us = peer ? peer->pong_us : 0;
     if (watch->gap_us) watch->gap_us -= (watch->gap_us + GAP_DECAY - 1) / GAP_DECAY;
     if (heard_us <= watch->heard_us) return;

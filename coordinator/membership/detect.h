@@ -32,7 +32,7 @@ void co_detect_fini(struct leat_coordinator *coordinator);
 uint64_t co_suspect_us(const struct leat_coordinator *coordinator);
 uint64_t co_confirm_us(const struct leat_coordinator *coordinator);
 bool co_peer_heard_of(const struct co_peer *peer);
-/** No process listens at the address of this incarnation, or of this voter if it was the leader (else 0). */
+/** No process listens at the address of this incarnation, and of this voter if it was the leader (else 0). */
 void co_detect_refused(struct leat_coordinator *coordinator, uint64_t incarnation,
                        uint64_t voter_id);
 /** The peer says that it leads and hears no majority; ignored unless the peer is the leader. */

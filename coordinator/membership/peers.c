@@ -119,7 +119,7 @@ void co_state_tell(struct leat_coordinator *coordinator, bool always)
     }
 }
 
-/* The state names the node of the link, and a known incarnation in the state belongs to this node. */
+/* The state names the node of the link, and a known incarnation in the state belongs to that node. */
 static bool state_is_own(struct leat_coordinator *coordinator, const struct co_peer *peer,
                          const struct co_state *state)
 {

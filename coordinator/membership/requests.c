@@ -353,9 +353,9 @@ static void advance_there(struct leat_coordinator *coordinator)
 }
 
 /* SUBTLE: a request to a leader that stands still, or is cut off, gets no answer and no error. (1) Owners that lose a
- * replica on this node ask for a new version, and hold their acks until the version is applied. (2) Some 10 ms later
- * another voter leads. (3) The new leader has the request only when the timer sends it again (CO_RESEND_US). So all
- * unanswered requests go to the leader of a later term as soon as this leader is known. */
+ * replica on the leader's node ask for a new version, and hold their acks until the version is applied. (2) Some 10 ms
+ * later another voter leads. (3) The new leader has the request only when the timer sends it again (CO_RESEND_US). So
+ * all unanswered requests go to the leader of a later term as soon as this leader is known. */
 static void pending_follow(struct leat_coordinator *coordinator)
 {
     if (leat_list_empty(&coordinator->pending) || co_leads(coordinator) || !coordinator->links)

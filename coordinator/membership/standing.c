@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The standing of this node: is this node heard, and has it been declared crashed? And pings, which show this.
  *
- * SUBTLE: an answer proves only that its sender was up after the question.
+ * SUBTLE: a message that is read now may have been sent long ago: only an answer to a question proves what held after
+ * the question.
  *  1. A node stands still for longer than `suspect`. The leader's pings gather in its socket: they say that the node
  *     is up. Then the node is declared crashed, and another node serves its logs.
  *  2. The node goes on, suspects itself, reads these pings, and takes itself for confirmed: it serves stale reads

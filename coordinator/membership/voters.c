@@ -151,7 +151,7 @@ static bool newcomer_counts(const struct leat_coordinator *coordinator, const st
            was_introduced(coordinator, name);
 }
 
-/* By this node's own configuration, not by messages. */
+/* By this node's own connections, tables and configuration, not by the word of another node. */
 static bool votes_by_itself(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
     const char *name = leat_link_peer(peer->link)->node;

@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 
-/* A question, while the rule runs. */
+/* A question that is being answered. */
 struct asked {
     const struct leat_log_record *record;
     const struct leat_tail_row *rows;
@@ -88,8 +88,8 @@ static bool is_last_left(const struct asked *it, size_t at)
  *     100.
  *  2. Its node dies before any append, and another node, without segments of the log, becomes the owner.
  *  3. The new owner calls 100 too low, and begins at the offset after the gap. When the first node owns the log again
- *     the log begins at 0, and so do consumers that were sent away. So the log waits until the remaining bytes are
- *     found, or no node is left to ask. */
+ *     the log begins at 0, and so do consumers that were sent away.
+ * So the log waits until the remaining bytes are found, or no node is left to ask. */
 static void by_record(const struct asked *it, struct leat_tail *out)
 {
     const struct leat_tail_record *end = &it->record->tail;
@@ -112,8 +112,8 @@ static void by_record(const struct asked *it, struct leat_tail *out)
 /* ---- by open replicas ---- */
 
 /* The epoch exactly: a higher epoch belongs to an owner that never committed "opened", a lower epoch to a former
- * owner. Either replica may be empty where acked batches should be. A replica of a lower generation was lost when the
- * generation was raised: acks went on without this replica. */
+ * owner. Either replica may be empty where acked batches should be. A replica of a lower generation was left out when
+ * the generation was raised: acks went on without this replica. */
 static bool is_current(const struct leat_log_record *record, const struct leat_tail_row *row)
 {
     return row->state == LEAT_TAIL_OPEN &&
@@ -121,9 +121,9 @@ static bool is_current(const struct leat_log_record *record, const struct leat_t
            (row->generation >= record->stamp_version || LEAT_BUG(OLD_VERSION_COUNTS));
 }
 
-/* SUBTLE: N+1 becomes the head when N is closed on all replicas: only then does N+1 get a tail record
- * (log_may_seal()), is N+1 closed, or N+2 started. Where N+1 was the head, an open replica of N lacks its close entry
- * because of damage, or because the entry did not get to the catalogue.
+/* SUBTLE: N+1 becomes the head when N is closed on all replicas: only then does N+1 get a record with
+ * its trailer (log_may_seal()), is N+1 closed, or N+2 started. Where N+1 was the head, an open replica of N lacks its
+ * close entry because of damage, or because the entry did not get to the catalogue.
  *  1. The catalogue has segment 4 as open, since its close never got there. 5 to 7 are acked, and 7 is open.
  *  2. A bit flips in 4: its bytes do not show a close entry, so 4 is the lowest open segment.
  *  3. If the log ended at 4, 5 to 7 would be dropped.
@@ -397,7 +397,7 @@ void leat_tail_left(const struct leat_log_record *record, const struct leat_tail
             hold(out, i);
     if (!lies_at_end(record, best)) return;
     const struct leat_tail_record *end = leat_log_decided(record);
-    out->end.extent = end->extent; /* its bytes may go on after the end */
+    out->end.extent = end->extent; /* the replica's bytes may go on after the end */
     if (!end->jumped) out->end.next_offset = end->next_offset;
 }
 

@@ -469,7 +469,7 @@ void leat_raft_message_drop(struct raft_message *message)
  * that begin inside its own snapshot. (1) A voter installs a snapshot to 65; the answer is lost with the voter, and
  * the leader knows of 59. (2) The voter is back and has nothing before 65: it refuses 315, 59, 58 and so on down to
  * 1. (3) The leader has all entries from 1, so it sends no snapshot, and no entries either, since 1 is below the
- *    known match index: for ever. So here such a message begins at the snapshot's end. */
+ * known match index: for ever. So here such a message begins at the snapshot's end. */
 static void append_past_snapshot(const struct raft *raft, struct raft_append_entries *append)
 {
     const struct raft_trail *trail = &raft->trail;

@@ -213,8 +213,8 @@ static unsigned reluctance(const struct leat_machine_node *node, uint32_t logs)
     return (node->info.draining ? 2U : 0U) | (leat_machine_node_has_room(node, logs) ? 0U : 1U);
 }
 
-/* The node with the most replicas of the streamlet; among equals the node that was given least. A node without
- * memory, or a drained node, only when there is no other. */
+/* The node with the most replicas of the streamlet; among equals the node with the fewest streamlets, those that
+ * this attempt gives to the node included. A node without memory, or a drained node, only when there is no other. */
 static int owner_choose(const struct leat_coordinator *coordinator,
                         const struct co_recover_streamlet *streamlet, const struct given *given)
 {
@@ -402,8 +402,8 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator)
 
 /* ---- the entry ---- */
 
-/* Commits what is left of logs that wait, once all nodes have answered: for the operator who accepts the loss of the
- * rest. */
+/* Notes what is left of logs that wait, once all nodes have answered: the entry reports this, and the coordinators
+ * keep the report for the operator who accepts the loss of the rest. */
 static void waits_tell(const struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
