@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replication's control requests over link/: a link for each core; both sides.
+/* Replication's control requests over link/: one leat_rep_link for each core, with both sides.
  *
  *     leat_primary -> leat_rep_link_net() -> a link to core 0 of each node      (LEAT_LINK_REPLICATE)
  *     links of others -> leat_rep_link_handler() -> leat_backup                 (on the backup's core)

@@ -55,7 +55,7 @@ void leat_backup_request(struct leat_backup *backup, const struct leat_link_iden
                          const struct leat_frame *frame, const struct leat_link_ticket *ticket);
 /**
  * Incarnations of the node up to `incarnation` are gone: their requests are refused from now on, and their arena is
- * revoked before this returns: no write of these completes any more. on_done, later and once: their open replicas
+ * revoked before this returns: none of their writes completes any more. on_done, later and once: their open replicas
  * have left the arena; writes that still land there are ignored. LEAT_E_NO_MEMORY: nothing was done. Thread: owner.
  */
 leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
@@ -65,10 +65,10 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
  * `extent`, becomes the node's own closed segment, as durable as the stream's acks, and the backup forgets the
  * replica. next_offset 0, max_timestamp_ms INT64_MIN: taken from the bytes. on_done, later and once, with the
  * segment: no log owns the segment yet, but the store's events about it go to actor `to` from now on. Errors (on_done
- * never runs): LEAT_E_NOT_FOUND: no complete replica here with this extent, nor a longer replica that was looked at
- * (leat_backup_look()); LEAT_E_STALE_EPOCH: a later owner counts the replica, so this node does not own the log any
- * more; LEAT_E_AGAIN: the replica is busy, ask again; LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK.
- * Thread: owner.
+ * never runs): LEAT_E_NOT_FOUND: no complete replica here that could be cut to this extent (a longer parked or closed
+ * replica could only after leat_backup_look() has found that it begins so); LEAT_E_STALE_EPOCH: a later owner counts
+ * the replica, so this node does not own the log any more; LEAT_E_AGAIN: the replica is busy, ask again;
+ * LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK. Thread: owner.
  */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_epoch owner, struct leat_segment_id segment,
@@ -144,8 +144,8 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
 leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
                           void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;
 /** The same for any replica of the segment that may begin so; the caller asks again later. LEAT_E_AGAIN: a replica is
- * being looked at, or begins with these bytes and is not in its file yet; LEAT_E_NOT_FOUND: all replicas have been
- * looked at; LEAT_E_NO_MEMORY. Thread: owner. */
+ * being looked at, or begins with these bytes and is not in its file yet; LEAT_E_NOT_FOUND: no replica is
+ * left to look at; LEAT_E_NO_MEMORY. Thread: owner. */
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
                               struct leat_segment_id segment,
                               struct leat_extent extent) LEAT_NODISCARD;

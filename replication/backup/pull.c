@@ -257,8 +257,8 @@ static uint64_t piece_us(struct leat_backup_pull *pull)
 /* SUBTLE: a node that could not be asked may have a good replica, whatever the other nodes answered.
  *  1. X's copy of segment 4 is corrupt. B, which has a good copy, is just starting.
  *  2. Y asks both: X answers "damaged", B has no connection.
- *  3. If the first reason were reported, Y would say that no node has the segment, and consumers would take it for
- *     lost. */
+ *  3. If the first reason were reported, Y would say that no node that is up has the segment, and consumers would
+ *     take it for lost. */
 static int hope(leat_err rc)
 {
     return rc == LEAT_E_NOT_FOUND ? 0 : leat_err_class(rc) == LEAT_CLASS_RETRY ? 2 : 1;

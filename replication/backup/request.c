@@ -433,7 +433,7 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     for (; at < backup->slot_count && count < BACKUP_ROWS_MAX; at++) {
         struct replica *rep = backup->slots[at];
         if (rep && rep->drop_wanted)
-            backup_drop(rep); /* there was no memory for the move, or the disk refused it */
+            backup_drop(rep); /* there was no memory for the drop, or the disk refused it */
         else if (rep && is_over(rep, now_us))
             backup_drop_for_another(rep); /* an owner that has heard so little may write on */
         if (!rep || !is_asked_about(rep, asked.all, now_us)) continue;

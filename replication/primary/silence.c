@@ -116,8 +116,9 @@ static void on_answered(struct leat_link_call *call, leat_err rc, const struct l
     for (unsigned i = 0; i < primary->peer_end; i++) {
         struct rep_peer *other = primary->peers[i];
         if (!other || other == peer || !other->asking || other->asked_us > peer->asked_us) continue;
-        /* SUBTLE: an answer that came since may belong to an older request, from before the peer was cut off. So an
-         * answer counts only if it came after the question of this round. */
+        /* SUBTLE: an answer of `other` that came after its own question may belong to an older request, from before
+         * `other` was cut off; and its question is not asked again. So `other` counts as heard only if an answer came
+         * after the question that `peer` has answered now. */
         if (other->heard_us > peer->asked_us || other->round == peer->round) continue;
         /* counts once for each round, however many peers have answered */
         other->round = peer->round;

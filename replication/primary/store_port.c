@@ -6,7 +6,7 @@ static void request_reserve(struct leat_primary_log *log, struct leat_store_req 
 {
     struct rep_set *set = rep_set_new(log, req->id, req->capacity);
     if (!set) {
-        /* Answered later, like every request: sent to the store, which answers without work. */
+        /* No memory for a set: the store gets the request itself. So it is answered later, like every request. */
         log->primary->options.store.request(log->primary->options.store.ctx,
                                             log->primary->options.env->post, req);
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version of a log the coordinator is told, and when: never before all counted copies carry the version. */
+/* Which version of a log the coordinator is told, and when: never before every copy of the started segments that are
+ * not closed carries the version. */
 #include "base/bug.h"
 #include "replication/primary/state.h"
 
