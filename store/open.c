@@ -171,7 +171,7 @@ static bool is_out_there(const struct leat_store *store, const struct leat_row *
     return file && row->slot_unit + row->capacity / LEAT_SLOT_UNIT_BYTES <= file->found_units;
 }
 
-/* Whether the file had this place on the disk: then the file was synced before the row was written. */
+/* Does the row show that the file had this place on the disk? Such a row is written only after the file was synced. */
 static bool was_there(const struct leat_row *row)
 {
     return row->state == LEAT_SEGMENT_PARKED ||

@@ -178,20 +178,20 @@ uint64_t leat_pool_due_us(const struct leat_pool *pool)
     return pool->retired ? UINT64_MAX : pool->due_us;
 }
 
-/* SUBTLE: the first step ahead of use waits for a while, as long as half of the reserve is still free.
+/* SUBTLE: the first step ahead of use waits for a while, as long as half of ahead_bytes is free.
  *  1. A node has only had replicas, which are in arenas: its pool has never been used.
  *  2. An owner dies. The fence moves its open replicas, up to 8 MiB, into the pools of all other nodes.
- *  3. All these pools went below their reserve at the same moment, and the nodes touched 64 MiB each, 10 to 25 ms of
- *     a processor, while the dead node's logs waited for a commit and an owner. */
+ *  3. All these pools had less free than ahead_bytes at the same moment, and the nodes touched 64 MiB each, 10 to
+ *     25 ms of a processor, while the dead node's logs waited for a commit and an owner. */
 static uint64_t first_step_us(const struct leat_pool *pool, uint64_t free_bytes)
 {
     bool rests = !pool->went_ahead && free_bytes >= pool->ahead_bytes / 2;
     return pool->behind_us + (rests ? LEAT_STORE_GROW_FIRST_US : 0);
 }
 
-/* SUBTLE: each step computes anew what the pool waits for. A produce and a delete took the pool below its reserve and
- * back; the moment when it went below was kept, and as the time of the next wake-up this moment stayed in the past
- * for ever. */
+/* SUBTLE: each step computes anew what the pool waits for. A produce and a delete took the pool's free bytes below
+ * ahead_bytes and back; the moment when they went below was kept, and as the time of the next wake-up this moment
+ * stayed in the past for ever. */
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us)
 {
     uint64_t retry_us = pool->grown_us + LEAT_STORE_GROW_RETRY_US;

@@ -68,7 +68,7 @@ struct leat_pool {
     bool went_ahead;    /* it has grown ahead of use once */
     uint64_t behind_us; /* since when less is free than is kept free; 0: enough is */
     uint64_t due_us;    /* when a step that has to wait is due; UINT64_MAX: none waits */
-    /* A pool for replicas: buffers are zeroed when they come back. */
+    /* A pool for replicas: buffers are zeroed when they come back, and so are zero when they are given out. */
     bool zeroed;
     bool retired;           /* buffers that come back are not given out again */
     uint64_t ahead_bytes;   /* kept free by growing ahead of use */
