@@ -27,7 +27,7 @@ struct leat_stream_settings leat_groups_stream_settings(void)
 
 /* ---- time ---- */
 
-/* SUBTLE: a group is deleted only when no request of it waits: requests wait for half a minute at most, and each
+/* SUBTLE: a group is deleted only when no request for it waits: requests wait for half a minute at most, and each
  * counts as use when it comes; the shortest retention is a minute. */
 static void groups_expire(struct leat_groups *groups)
 {

@@ -255,7 +255,7 @@ struct leat_stream_settings leat_groups_stream_settings(void);
  */
 leat_err leat_groups_create(const struct leat_groups_options *options,
                             struct leat_groups **out_groups) LEAT_NODISCARD;
-/** Answers every waiting request with LEAT_E_TIMEOUT, in this call: no other call runs on_done inside. The client
+/** Answers every waiting request with LEAT_E_TIMEOUT, in this call (on_done runs inside). The client
  * asks again, and finds the present node of the home. No append may be in flight: stop the home log first. Queries
  * may be in flight: each ends later, and its request is answered in the same way. NULL is fine. */
 void leat_groups_destroy(struct leat_groups **groups);

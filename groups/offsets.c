@@ -106,7 +106,7 @@ static size_t note_bytes(uint32_t leader_epoch_plus_1, uint32_t metadata_bytes)
 }
 
 /* Upper bounds: bytes of the rows in a record, growth of the stored table, and growth of its memory. A commit of
- * known logs, with metadata of the same size, needs no more. */
+ * known logs and segment groups, with metadata of the same size, needs no more. */
 static void commit_measure(struct leat_group *group, const struct leat_groups_request *request,
                            size_t *out_record, size_t *out_growth, size_t *out_memory)
 {

@@ -418,7 +418,7 @@ static void log_encode(struct leat_msg_writer *writer, const struct leat_group_l
     LEAT_MSG_WRITE_BEHIND(writer, leat_stored_log, &stored, number_count);
 }
 
-/* For reading on after the elements of a list of a group, or of its classic group. */
+/* For reading or writing the fields after the elements of a list of a group, or after its classic group. */
 #define BEHIND(member) offsetof(struct leat_stored_group, member)
 
 static const struct leat_msg_row *group_row(bool classic)
