@@ -2,13 +2,22 @@
 /* What a log asks of the store, asked of all copies: the requests come in here. */
 #include "replication/primary/state.h"
 
+static void no_set_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_store_req *req = LEAT_CONTAINER(mail, struct leat_store_req, mail);
+    (void)actor;
+    req->rc = LEAT_E_NO_MEMORY;
+    req->on_done(req);
+}
+
 static void request_reserve(struct leat_primary_log *log, struct leat_store_req *req)
 {
     struct rep_set *set = rep_set_new(log, req->id, req->capacity);
     if (!set) {
-        /* No memory for a set: the store gets the request itself. So it is answered later, like every request. */
-        log->primary->options.store.request(log->primary->options.store.ctx,
-                                            log->primary->options.env->post, req);
+        /* By mail: no request is answered while the caller makes the request. */
+        const struct leat_post *post = log->primary->options.env->post;
+        req->mail = (struct leat_mail){.deliver = no_set_deliver};
+        post->send(post->ctx, post->self, &req->mail);
         return;
     }
     set->reserve = req;
