@@ -84,7 +84,7 @@ static uint64_t draw(void *ctx)
     return ++*(uint64_t *)ctx * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Goal: who was refused holds no place, and each that leaves makes one. */
+/* Goal: a refused connection takes no place, and each connection that leaves frees a place. */
 static void an_address_has_so_many_connections(void **state)
 {
     (void)state;

@@ -250,8 +250,9 @@ static void fates_say_what_a_log_is_made_of(void **state)
     end();
 }
 
-/* Goal: what its file has lost is the log's where others have it, which mend it; one that the file never got only
- * where others know that it is the log's: not the first, not the last, and not beside another row of it. */
+/* Goal: a corrupt segment is the log's where other nodes have copies, from which the segment is repaired. A segment
+ * that never reached its file is the log's only where other nodes know that: not as the first segment, not as the last,
+ * and not beside another row of the same segment. */
 static void lost_segments_are_the_logs_where_others_have_them(void **state)
 {
     (void)state;
@@ -384,7 +385,7 @@ static void holes_are_named(void **state)
     end();
 }
 
-/* Goal: its streamlet keeps its epoch where it is adopted as it was. */
+/* Goal: a log whose streamlet is adopted unchanged keeps the epoch of the streamlet. */
 static void log_keeps_the_epoch_of_its_streamlet(void **state)
 {
     (void)state;
@@ -434,7 +435,7 @@ static void log_that_waits_stands_in_with_what_is_here(void **state)
     end();
 }
 
-/* Goal: where its end is decided, and may be elsewhere, it is taken over as one that has just come here. */
+/* Goal: a log whose end is decided, and may be on another node, is taken over like a log that has just moved here. */
 static void log_whose_decided_end_is_elsewhere_is_asked_for(void **state)
 {
     (void)state;
@@ -455,7 +456,7 @@ static void log_whose_decided_end_is_elsewhere_is_asked_for(void **state)
     }
 }
 
-/* Goal: one whose end is decided and here is made of that, whatever the tables say of it. */
+/* Goal: a log whose end is decided and here is made of this end, whatever the tables say of the log. */
 static void log_whose_end_is_here_is_made(void **state)
 {
     (void)state;
@@ -538,7 +539,8 @@ static void log_of_which_anything_is_known_is_not_fresh(void **state)
     }
 }
 
-/* Goal: one that can't be made ends the start, and it says which; a fresh one only where that can't pass. */
+/* Goal: a log that can't be made ends the start, and the error names the log. A log without segments ends the start
+ * only where the error can't pass. */
 static void log_that_cant_be_made_ends_the_start(void **state)
 {
     (void)state;

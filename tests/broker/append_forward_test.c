@@ -139,7 +139,7 @@ static void forwarded_request_comes_back_whole(void **state)
     end();
 }
 
-/* Goal: requests for one log keep their order: who comes while others wait stands behind them. */
+/* Goal: requests for a log keep their order: a request that comes while others wait goes to the end of the line. */
 static void forwarded_requests_wait_in_line(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void forwarded_request_expires(void **state)
     end();
 }
 
-/* Goal: of those that wait each has its own time, from its first refusal on. */
+/* Goal: each waiting request has a deadline of its own, counted from its first refusal. */
 static void forwarded_requests_expire_in_turn(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void compressed_batches_are_checked_before_they_go(void **state)
     end();
 }
 
-/* Goal: those in front of one that is wrong are appended; who has found that says it. */
+/* Goal: the batches before a wrong batch are appended; the refusal has the words of the check that found the fault. */
 static void compressed_batch_that_is_wrong_is_refused_there(void **state)
 {
     (void)state;
@@ -455,7 +455,8 @@ static void append_of_another_door_is_refused(void **state)
     end();
 }
 
-/* Goal: while its frame is held it is not told of, as it would be freed under it. */
+/* Goal: an append of another protocol listener is not reported as done while its frame is held: the listener would free
+ * the append. */
 static void append_of_another_door_whose_frame_is_held_is_told_later(void **state)
 {
     (void)state;

@@ -50,7 +50,8 @@ static void answers_keep_the_order_of_requests(void **state)
     }
 }
 
-/* Goal: a batch that was appended before counts once, one that was not acked does not; each is answered as it went. */
+/* Goal: the counters count a duplicate batch once, and a batch that was not acked not at all; each batch is answered by
+ * its own outcome. */
 static void batches_are_answered_one_by_one(void **state)
 {
     (void)state;
@@ -77,7 +78,8 @@ static void batches_are_answered_one_by_one(void **state)
     end();
 }
 
-/* Goal: where one is refused those behind it are not looked at; what was appended in front is waited for. */
+/* Goal: the batches after a refused batch are not looked at; the batches before have been appended, and their acks are
+ * waited for. */
 static void batch_that_is_refused_ends_its_request(void **state)
 {
     (void)state;
@@ -384,7 +386,7 @@ static void turn_that_does_not_come_refuses_the_rest(void **state)
 
 /* ---- compressed batches ---- */
 
-/* Goal: they are checked once, where the stream asks for that, and have the times that their records say. */
+/* Goal: compressed batches are checked once, where the stream asks for that, and have the times of their records. */
 static void compressed_batch_is_checked_once(void **state)
 {
     (void)state;
@@ -458,7 +460,7 @@ static void connection_that_closes_leaves_what_was_taken(void **state)
     end();
 }
 
-/* Goal: nor is one that was refused, and whose frame still lay there. */
+/* Goal: nor is a request answered that was refused while its frame was still held. */
 static void connection_that_closes_after_a_refusal(void **state)
 {
     (void)state;

@@ -156,7 +156,7 @@ static void node_answers(leat_err rc, const struct told *rows, uint32_t count)
 
 /* ---- asking ---- */
 
-/* Goal: this node's own first, then each other one that is up, one after the other. */
+/* Goal: this node is asked first, then each other node that is up, one node after the other. */
 static void all_nodes_that_are_up_are_asked(void **state)
 {
     (void)state;

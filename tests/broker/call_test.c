@@ -212,8 +212,8 @@ static void call_has_what_it_needs(void **state)
     }
 }
 
-/* Goal: an eighth of the places is for other nodes, and an address has half of all; without one it may be of its
- * connection's own. */
+/* Goal: an eighth of the places is for other nodes, and an address has half of all places; a call without a place may
+ * use the own bytes of its connection. */
 static void places_are_shared_out(void **state)
 {
     (void)state;

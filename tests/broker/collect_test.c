@@ -357,8 +357,8 @@ static void copies_that_begin_with_the_end_are_known(void **state)
     }
 }
 
-/* Goal: of an opened log the end is where its epoch began: what its own owner wrote lies after that, and is not
- * compared with it. A log that is not opened ends in what its owner wrote. */
+/* Goal: the end of an opened log is where its epoch began: the bytes that its own owner wrote lie after the end, and
+ * are not compared with the end. A log that is not opened ends in the bytes that its owner wrote. */
 static void end_of_an_opened_log_is_where_its_epoch_began(void **state)
 {
     (void)state;
@@ -542,7 +542,7 @@ static void starts_of_parked_ones_are_read(void **state)
     end();
 }
 
-/* Goal: one that can't be read, or has other bytes, is no mark. */
+/* Goal: a replica whose start entry can't be read, or has other bytes, is no open replica. */
 static void start_that_cant_be_read_is_not_told_of(void **state)
 {
     (void)state;
@@ -580,7 +580,7 @@ static void memory_to_read_starts_fails(void **state)
     }
 }
 
-/* Goal: one that may begin with its log's end is looked at before it is read. */
+/* Goal: a hibernated replica that may begin with its log's end is looked at before its bytes are read. */
 static void parked_one_is_looked_at_and_read(void **state)
 {
     (void)state;

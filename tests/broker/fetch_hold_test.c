@@ -68,8 +68,8 @@ static void buffer_is_waited_for_later(void **state)
     end();
 }
 
-/* Goal: one that nobody wants any more ends; one that has something goes out with it; with a buffer there is no more
- * to be had. */
+/* Goal: without memory, a fetch that nobody wants any more ends, and a fetch that has bytes is answered with these
+ * bytes. A fetch that has a buffer already is refused: there is no more memory to be had. */
 static void run_without_memory_is_left(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void fetch_without_a_struct_stands_in_line(void **state)
     }
 }
 
-/* Goal: one that was called and found none stands in line as others do. */
+/* Goal: a called fetch that finds no struct stands in line like the others. */
 static void call_is_good_for_one_try(void **state)
 {
     (void)state;

@@ -51,8 +51,8 @@ static void fetch_of_several_runs_ends_with_the_last(void **state)
     end();
 }
 
-/* Goal: it waits for as much as it asks for, and no longer than it says; where there is a refusal, or the next batch
- * would be too much, waiting is of no use. */
+/* Goal: a fetch waits for the bytes that it asks for, and no longer than it says. A fetch does not wait where a log
+ * refused, or where the next batch would be too much: waiting is of no use there. */
 static void fetch_waits_for_what_it_asks_for(void **state)
 {
     (void)state;
@@ -472,7 +472,7 @@ static void structs_are_taken_at_once(void **state)
 
 /* ---- sending ---- */
 
-/* Goal: who waits until its connection holds less goes on when it does. */
+/* Goal: a fetch that waits until its connection holds less goes on when the connection does. */
 static void limited_fetches_go_on_when_something_has_left(void **state)
 {
     (void)state;
@@ -551,7 +551,8 @@ static void fetch_of_another_door_is_sent_by_it(void **state)
     end();
 }
 
-/* Goal: what the network takes at once leaves the other door its fetch, until it says that it has sent all. */
+/* Goal: a fetch of another protocol listener stays until that listener ends the fetch, also where the network takes its
+ * answers at once. */
 static void fetch_of_another_door_stays_until_its_end(void **state)
 {
     (void)state;
@@ -569,7 +570,8 @@ static void fetch_of_another_door_stays_until_its_end(void **state)
     end();
 }
 
-/* Goal: where others need what it holds it has nothing of any log; and a frame's is refused. */
+/* Goal: a fetch of another protocol listener that gives way has no bytes of any log afterwards; a fetch that came in a
+ * frame is refused. */
 static void fetch_that_gives_way_is_refused(void **state)
 {
     (void)state;

@@ -424,7 +424,8 @@ static void slow_readers_are_deferred(void **state)
     end();
 }
 
-/* Goal: one that was deferred before it had read anything begins with its first log: it has nothing to be answered. */
+/* Goal: a fetch that was deferred before its first read begins with its first log: the fetch has nothing to be answered
+ * yet. */
 static void deferred_fetch_begins(void **state)
 {
     (void)state;
@@ -469,7 +470,7 @@ static void those_in_line_are_called(void **state)
     }
 }
 
-/* Goal: who comes finds those who stand in line there still, and gets behind them. */
+/* Goal: a new fetch finds the fetches in line still there, and goes behind them. */
 static void newcomer_does_not_overtake_those_in_line(void **state)
 {
     (void)state;
@@ -489,8 +490,8 @@ static void newcomer_does_not_overtake_those_in_line(void **state)
 
 /* ---- giving way ---- */
 
-/* Goal: as many as are wanted, of whom they are wanted of: those that wait for data are answered, those that wait for
- * their own connection are refused. */
+/* Goal: as many fetches as are wanted give way, of the address of which they are wanted. Fetches that wait for data are
+ * answered; fetches that wait for their own connection are refused. */
 static void fetches_give_way(void **state)
 {
     (void)state;

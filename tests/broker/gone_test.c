@@ -106,7 +106,7 @@ static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fa
     return segments(world);
 }
 
-/* Goal: they go as the replicas of that stream do, whatever the log that was decided would have made of them. */
+/* Goal: own segments of a deleted stream go as its replicas do, whatever disposition was decided for them. */
 static void own_segments_of_a_stream_that_goes_amid_a_start_go(void **state)
 {
     (void)state;

@@ -268,7 +268,8 @@ static void client_goes_while_its_request_is_back(void **state)
     end();
 }
 
-/* Goal: its home's log fails as it comes; it is on its way back then, and nobody may touch it there. */
+/* Goal: the home's log fails as the request arrives. The request is on its way back when its client goes, and nobody
+ * may touch the request at the home. */
 static void client_goes_while_its_request_is_back_that_failed(void **state)
 {
     (void)state;

@@ -169,7 +169,7 @@ static void place_that_has_left_memory_is_looked_at_with_a_buffer(void **state)
     end();
 }
 
-/* Goal: it waits for one, and gives it back unused where its connection has gone by then. */
+/* Goal: a locate waits for a buffer, and gives the buffer back unused where its connection has gone by then. */
 static void buffer_is_waited_for(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void connection_has_one_at_work(void **state)
     end();
 }
 
-/* Goal: one of a link that ends begins no other: they all were begun. */
+/* Goal: a locate of a link that ends begins no other locate of the link: all of them were begun. */
 static void each_of_a_link_is_begun_once(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void batch_is_uncompressed_in_pieces(void **state)
     end();
 }
 
-/* Goal: those whose reads end later are uncompressed in the order in which they end. */
+/* Goal: batches whose reads end later are uncompressed in the order in which the reads end. */
 static void batches_are_uncompressed_in_order(void **state)
 {
     (void)state;
@@ -322,8 +322,8 @@ static void batches_are_uncompressed_in_order(void **state)
 
 /* ---- the coordinators are asked ---- */
 
-/* Goal: only the owner may say that there is no such offset: who that is is asked after the log was looked at, in the
- * epoch that it had then. A server alone need not ask. */
+/* Goal: only the owner may say that there is no such offset. The coordinators are asked for the owner after the log was
+ * looked at, in the epoch that the log had then. A server alone need not ask. */
 static void offset_out_of_range_is_told_by_the_owner_alone(void **state)
 {
     (void)state;

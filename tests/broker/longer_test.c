@@ -174,8 +174,8 @@ static void collect_longer_copy_is_told_of(void **state)
     }
 }
 
-/* Goal: it is told that, too, of a log that went on behind that end in another epoch, where all of that may be lost.
- * What the log's own epoch wrote does not end there, and is not read for it. */
+/* Goal: a recovery is also told of a longer copy where its log went on after that end in another epoch: all records of
+ * that epoch may be lost. A segment that the log's own epoch wrote does not end there, and is not read for that end. */
 static void collect_longer_copy_is_told_of_where_its_log_went_on(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void collect_longer_copy_is_told_of_where_its_log_went_on(void **state)
     }
 }
 
-/* Goal: nor is one told of that begins with other bytes, or is damaged there. */
+/* Goal: a recovery is not told of a longer copy that begins with other bytes, or is damaged before the end. */
 static void collect_longer_copy_of_other_bytes_is_not(void **state)
 {
     (void)state;
@@ -280,7 +280,7 @@ static void takeover_longer_copy_is_cut_and_taken(void **state)
     }
 }
 
-/* Goal: one that begins with other bytes is left as it is, and others are asked. */
+/* Goal: a longer copy that begins with other bytes is left unchanged, and other nodes are asked. */
 static void takeover_longer_copy_of_other_bytes_is_left(void **state)
 {
     (void)state;

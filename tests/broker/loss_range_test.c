@@ -42,7 +42,7 @@ static void kept_is_told_of_a_log_that_waits(void **state)
     }
 }
 
-/* Goal: of one that is on no node that is up, what the coordinators have heard. */
+/* Goal: for a log that is on no node that is up, the operator is told what the coordinators have heard. */
 static void kept_is_told_of_a_log_that_stands_in(void **state)
 {
     (void)state;

@@ -225,7 +225,7 @@ static void other_nodes_are_asked_where_memory_has_it_not(void **state)
     }
 }
 
-/* Goal: nothing is done for a log that goes, or that has no use for it. */
+/* Goal: no repair is begun for a log that goes, or that has no use for a repair. */
 static void log_that_goes_is_not_mended(void **state)
 {
     (void)state;

@@ -148,7 +148,7 @@ static void drains(struct leat_stream **by_id)
     it.self.info.draining = true;
 }
 
-/* Goal: it gives what it has to who has least, one after the other. */
+/* Goal: a drained node gives its streamlets to the node with the fewest streamlets, one after the other. */
 static void drained_node_gives_its_streamlets_away(void **state)
 {
     (void)state;
@@ -197,7 +197,8 @@ static void drained_node_gives_its_streamlets_away(void **state)
     end();
 }
 
-/* Goal: after one that could not go it pauses; only what is not to be expected is told of. */
+/* Goal: a drained node pauses after a streamlet that could not move; the node log names only a refusal that is not to
+ * be expected. */
 static void drained_node_pauses_after_a_refusal(void **state)
 {
     (void)state;

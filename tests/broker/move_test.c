@@ -260,8 +260,8 @@ static void log_that_fails_while_it_stops_lets_the_other_go_on(void **state)
     end();
 }
 
-/* Goal: so does one that a failed flush has stopped while bytes of it are on their way to a copy. One that serves has
- * waited for them. */
+/* Goal: so does a log that a failed flush has stopped while bytes of the log are on their way to a copy. A log that
+ * serves has waited for these bytes. */
 static void log_that_is_written_to_its_copies_lets_the_other_go_on(void **state)
 {
     (void)state;
@@ -330,8 +330,8 @@ static void log_that_goes_before_it_stops_lets_the_other_go_on(void **state)
     end();
 }
 
-/* Goal: even where the streamlet has gone to another node by then; a log that is given up, or whose core stops,
- * is left to that. */
+/* Goal: stopped logs go on even where the streamlet has another owner by then. A log that is given up, or whose core
+ * stops, does not go on: its giving up, or the stop of the core, ends the log. */
 static void logs_go_on_unless_they_go_otherwise(void **state)
 {
     (void)state;

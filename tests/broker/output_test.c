@@ -250,7 +250,8 @@ static void waiting_answers_go_out_in_order_as_room_comes(void **state)
     desk_free(desk);
 }
 
-/* Goal: who keeps others waiting by taking a little now and then goes before those who wait do. */
+/* Goal: a connection that keeps others waiting, by taking a little now and then, is closed before the waiting
+ * connections are. */
 static void those_who_hold_go_before_those_who_wait(void **state)
 {
     (void)state;
@@ -435,7 +436,7 @@ static void address_has_half_of_the_last_part(void **state)
     desk_free(desk);
 }
 
-/* Goal: who has an answer of the last part, and does not take it, leaves it soon when others want it. */
+/* Goal: a connection with an untaken answer of the last part is closed soon when others want the last part. */
 static void who_does_not_take_an_answer_of_the_last_part_goes_soon(void **state)
 {
     (void)state;
@@ -563,7 +564,7 @@ static void nodes_have_places_for_calls(void **state)
     desk_free(desk);
 }
 
-/* Goal: of those who wait addresses have turns, however many connections one of them brings. */
+/* Goal: addresses that wait have turns, however many connections an address has. */
 static void addresses_have_turns(void **state)
 {
     (void)state;
@@ -584,7 +585,8 @@ static void addresses_have_turns(void **state)
     desk_free(desk);
 }
 
-/* Goal: who was told to try again finds the room that it had to wait for, if it comes soon; nobody closes it. */
+/* Goal: a connection that was told to try again finds the room for which it had to wait, if it asks soon; nobody closes
+ * the connection. */
 static void room_is_kept_for_those_who_ask_again(void **state)
 {
     (void)state;

@@ -135,7 +135,8 @@ static void a_turn_has_one_request_of_a_connection(void **state)
     desk_free(desk);
 }
 
-/* Goal: who asks for one thing is served between two of whoever pipelines, and first of those that wait. */
+/* Goal: a single request is served between two requests of connections that pipeline, and before all waiting
+ * pipelines. */
 static void one_request_goes_between_two_of_a_pipeline(void **state)
 {
     (void)state;
@@ -172,7 +173,7 @@ static void a_turn_ends_when_its_time_is_over(void **state)
     desk_free(desk);
 }
 
-/* Goal: those of one address share what it has. */
+/* Goal: the connections of an address share the time of the address. */
 static void addresses_have_turns_however_many_connections_they_have(void **state)
 {
     (void)state;
@@ -206,7 +207,8 @@ static void cheap_requests_of_many_connections_share_a_turn(void **state)
     desk_free(desk);
 }
 
-/* Goal: answers that were all waiting for one thing are not all written in one turn, and who has them is called. */
+/* Goal: answers that all waited for the same event are not all written in one turn, and each connection that still has
+ * answers is called again. */
 static void answers_are_written_as_long_as_a_turn_has_time(void **state)
 {
     (void)state;
@@ -324,8 +326,8 @@ static void rest_of_a_request_is_left_for_a_later_turn(void **state)
     desk_free(desk);
 }
 
-/* Goal: a turn's time is over when none is left; the answer to the request that began in it is written all the same,
- * and no other of that connection. */
+/* Goal: a turn is over when none of its time is left. The answer to the request that began in the turn is written all
+ * the same, and no other answer of the connection. */
 static void last_answers_of_a_turn(void **state)
 {
     (void)state;
@@ -360,7 +362,7 @@ static void last_answers_of_a_turn(void **state)
     desk_free(desk);
 }
 
-/* Goal: one that goes leaves no place behind it, and is read from where it comes. */
+/* Goal: a connection that goes leaves no place behind, and is not paused any more. */
 static void who_goes_waits_no_more(void **state)
 {
     (void)state;

@@ -148,7 +148,7 @@ static void logs_refused_together_are_opened_alone(void **state)
     end();
 }
 
-/* Goal: one that is asked for alone goes with no other, in front or behind. */
+/* Goal: a log that must be opened alone is in no request with other logs, earlier or later ones. */
 static void log_opened_alone_is_with_no_other(void **state)
 {
     (void)state;
@@ -167,8 +167,8 @@ static void log_opened_alone_is_with_no_other(void **state)
     }
 }
 
-/* Goal: a commit is of its own logs, not of those that one before it was of; one without a log, as it is made anew, is
- * not told. */
+/* Goal: a commit is reported to the logs of its own request, not to those of the request before. A partition without a
+ * log, as it is while it is made anew, is not told. */
 static void commit_is_of_its_own_logs(void **state)
 {
     (void)state;

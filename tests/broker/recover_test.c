@@ -357,7 +357,8 @@ static void loss_accepted_leaves_the_log_that_came_after_it(void **state)
     desk_free(desk);
 }
 
-/* Goal: one that the coordinators refuse, of a log that was given up, ends with their words, and the log goes. */
+/* Goal: an accepted loss that the coordinators refuse, of a log that was given up meanwhile, is answered with their
+ * refusal, and the log goes. */
 static void loss_refused_of_a_log_that_is_given_up_meanwhile_ends(void **state)
 {
     (void)state;

@@ -282,7 +282,7 @@ static void writer_is_a_node_that_is_known(void **state)
 
 /* ---- what a start finds ---- */
 
-/* Goal: replicas, those that are another's, and those of a stream that went since: the backup's. */
+/* Goal: the backup takes replicas of other nodes' segments, and own segments of a stream that was deleted since. */
 static void segments_of_a_start_go_to_the_backup(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void start_fails_with_its_backup(void **state)
     end();
 }
 
-/* Goal: of ids that were given out, those that are not there or on their way out. */
+/* Goal: a stream is deleted whose id was given out, and that is not there, or is on its way out. */
 static void stream_is_deleted_where_that_is_known(void **state)
 {
     (void)state;
@@ -441,7 +441,7 @@ static void coordinators_say(leat_err rc)
     request->on_done(request);
 }
 
-/* Goal: one request of each epoch and version, one after the other; every row in one of them. */
+/* Goal: a request for each epoch and generation, one request after the other; every row is in one request. */
 static void versions_are_committed_one_after_the_other(void **state)
 {
     (void)state;
@@ -516,7 +516,7 @@ static void so_many_versions_are_in_one_request(void **state)
     end();
 }
 
-/* Goal: a core that ends amid that frees what it has of it. */
+/* Goal: a core that ends while a request is under way frees what it has of the request. */
 static void versions_under_way_end_with_the_core(void **state)
 {
     (void)state;

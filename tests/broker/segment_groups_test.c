@@ -24,8 +24,8 @@ static struct leat_segment_group_query ask(const struct fake *fake, uint64_t gro
     return query;
 }
 
-/* Goal: a log that has come with its last segment alone, whose first block has not been read yet, does not say that it
- * begins with that: a group would take all groups before it for read. */
+/* Goal: a log that has come with its last segment alone, whose first block has not been read yet, does not say that the
+ * log begins with this segment: a consumer group would take all earlier segment groups as read. */
 static void group_of_a_log_that_does_not_know_where_it_begins_is_not_told(void **state)
 {
     (void)state;
@@ -42,7 +42,7 @@ static void group_of_a_log_that_does_not_know_where_it_begins_is_not_told(void *
     fake_destroy(fake);
 }
 
-/* Goal: nor does one that lacks its end say where its groups end. */
+/* Goal: a log that lacks its end does not say where its segment groups end. */
 static void group_of_a_log_that_lacks_its_end_is_not_told(void **state)
 {
     (void)state;

@@ -135,7 +135,8 @@ static void pass(struct desk *desk, uint64_t us)
     }
 }
 
-/* Goal: what is held for those who have not said who they are is no client's; of one address there are so many. */
+/* Goal: memory for connections that have not said who they are is not on the clients' account; an address has a limited
+ * number of connections. */
 static void who_is_not_known_is_counted_apart(void **state)
 {
     (void)state;

@@ -124,7 +124,7 @@ static void ends(struct desk *desk, unsigned i)
                     desk->peers[i].sharer);
 }
 
-/* Goal: whatever one connection pipelines, each other one has its request at once. */
+/* Goal: however much a connection pipelines, the first request of each other connection has its struct at once. */
 static void who_asks_for_one_has_it_where_the_stock_is_empty(void **state)
 {
     (void)state;
@@ -164,8 +164,8 @@ static void pipelines_leave_own_ones_to_others(void **state)
     desk_free(desk);
 }
 
-/* Goal: what comes free goes to who waits longest, one each; who had one waits behind all others, and who comes by
- * meanwhile does not get it first. */
+/* Goal: a freed struct goes to the connection that has waited longest, a single struct for each. A connection that got
+ * a struct waits behind all others, and a connection that comes meanwhile does not get the struct first. */
 static void structs_come_in_turns(void **state)
 {
     (void)state;
@@ -229,8 +229,8 @@ static void called_in_vain_costs_no_place(void **state)
     desk_free(desk);
 }
 
-/* Goal: a request for many, the only one of its connection, goes before all that pipeline; nobody takes from under its
- * hands what comes free one by one; its wait has an end. */
+/* Goal: a request for many structs, the only request of its connection, goes before all connections that pipeline. No
+ * other connection takes the structs that come free meanwhile; the wait has an end. */
 static void many_for_one_come_before_pipelines(void **state)
 {
     (void)state;
@@ -329,8 +329,8 @@ static void desk_end_all(struct desk *desk)
         desk->peers[i].stock.own_bytes = 0;
 }
 
-/* Goal: however many connections an address has, it holds half; its next ones wait for its own, and its fetches that
- * wait for data give way to these, and nobody else's. */
+/* Goal: however many connections an address has, the address holds half. Its next connections wait for structs of the
+ * address. Its fetches that wait for data give way to these connections, and no other address's fetches do. */
 static void address_that_has_its_half_waits_for_itself(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void address_that_has_its_half_waits_for_itself(void **state)
     desk_free(desk);
 }
 
-/* Goal: it holds up nobody behind it, though it waits for more than is left. */
+/* Goal: an address that waits for more than is left holds up nobody behind it. */
 static void address_that_wants_more_than_is_left_is_passed(void **state)
 {
     (void)state;
@@ -390,7 +390,7 @@ static void address_that_wants_more_than_is_left_is_passed(void **state)
     desk_free(desk);
 }
 
-/* Goal: of those who wait addresses have turns, however many connections one of them brings. */
+/* Goal: addresses that wait have turns, however many connections an address has. */
 static void addresses_have_turns_in_line(void **state)
 {
     (void)state;
@@ -461,8 +461,8 @@ static void note_ready(struct leat_fetch *fetch)
     ++*(unsigned *)fetch->owner;
 }
 
-/* Goal: likewise those that wait until their connection takes earlier answers, or whose own answer does; what is under
- * way, or of a connection that takes its answers, is left alone. */
+/* Goal: fetches also give way that wait, or whose own answer waits, until their connection takes earlier answers. A
+ * fetch that is under way, or whose connection takes its answers, is left alone. */
 static void fetches_of_slow_connections_give_way(void **state)
 {
     (void)state;
@@ -506,7 +506,7 @@ static void fetches_of_slow_connections_give_way(void **state)
     desk_free(desk);
 }
 
-/* Goal: a fetch whose logs can't be read leaves none of its own structs to others. */
+/* Goal: a fetch whose logs can't be read leaves none of its own structs to other connections. */
 static void fetch_of_no_logs_leaves_nothing_of_its_own(void **state)
 {
     (void)state;

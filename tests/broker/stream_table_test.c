@@ -159,7 +159,7 @@ static void table_is_full_before_it_grows(void **state)
     desk_destroy(desk);
 }
 
-/* Goal: a stream that changes stays the same one, and its logs count once. */
+/* Goal: a changed stream keeps its struct, and its logs count once. */
 static void stream_changes(void **state)
 {
     (void)state;

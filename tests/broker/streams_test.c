@@ -372,8 +372,8 @@ static bool tries_to_make(struct desk *desk, uint32_t id, const char *name)
     return stream->logs_missing;
 }
 
-/* Goal: a core that stops has counted its logs, so it makes no other one: that would be counted off, when its stream is
- * deleted, for one that has not stopped yet. */
+/* Goal: a core that stops has counted its logs, so the core makes no further log. When the stream of such a log is
+ * deleted, the log would be counted off in place of a log that has not stopped yet. */
 static void stream_that_comes_while_its_core_stops_gets_no_log_there(void **state)
 {
     (void)state;
@@ -443,9 +443,9 @@ static void stream_that_goes_before_it_is_told_of_stays_untold(void **state)
     desk_free(desk);
 }
 
-/* Goal: a stream of many logs is made, changed and deleted in pieces, between which others have their turn; what comes
- * behind it waits for it, and so does who asks for all that is committed. Method: the core has as many logs as it may,
- * so what it tried to make is missing. */
+/* Goal: a stream of many logs is made, changed and deleted in pieces, between which other connections have their turn.
+ * News that comes after the stream waits for it, and so does a caller that asks for all that is committed. Method: the
+ * core has as many logs as it may, so each log that it tries to make is missing. */
 static void stream_of_many_logs_comes_and_goes_in_pieces(void **state)
 {
     (void)state;

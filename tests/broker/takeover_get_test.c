@@ -123,7 +123,8 @@ static void pull_ends_somehow(void **state)
 
 /* ---- the last one is nowhere ---- */
 
-/* Goal: who has it damaged has not got it; any other failure may be the node's. */
+/* Goal: a node whose copy is damaged has no copy. Any other failure may be the node's, which may have the segment
+ * then. */
 static void last_segment_is_nowhere_when_all_say_so(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void last_segment_is_looked_for_for_some_time(void **state)
     }
 }
 
-/* Goal: however long it takes, a node whose disk fails may have it. */
+/* Goal: however long the wait, a node whose disk fails may have the segment. */
 static void last_segment_is_not_nowhere_while_disks_fail(void **state)
 {
     (void)state;
@@ -539,7 +540,7 @@ static void older_segment_that_nobody_can_be_asked_for_ends(void **state)
     ends();
 }
 
-/* Goal: one that was looked for before is not waited for, where all say that they have not got it. */
+/* Goal: a segment that was looked for before is not waited for, where all nodes say that they have no copy. */
 static void older_segment_looked_for_before_is_given_up_at_once(void **state)
 {
     (void)state;

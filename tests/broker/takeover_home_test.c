@@ -101,8 +101,8 @@ static void log_that_cant_be_made_is_made_later(void **state)
     ends();
 }
 
-/* Goal: of a stream that is being deleted no log waits for its last segment. One that has it is made, and its segment
- * goes with it (leat_partition_create()). */
+/* Goal: no log of a stream that is being deleted waits for its last segment. A log that has its last segment is made,
+ * and the segment goes with the log (leat_partition_create()). */
 static void log_of_a_deleted_stream_does_not_wait(void **state)
 {
     (void)state;

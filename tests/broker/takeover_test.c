@@ -241,7 +241,8 @@ static void takeovers_of_one_log_stand_in_order(void **state)
     end();
 }
 
-/* Goal: who asks for a last segment has no log: of the same epoch it ends who fetches older ones, and nobody else. */
+/* Goal: a takeover that asks for a last segment has no log. It ends a takeover of the same epoch that fetches older
+ * segments, and no other. */
 static void last_segment_asked_for_anew_ends_the_older_ones(void **state)
 {
     (void)state;
@@ -398,7 +399,7 @@ static void takeover_of_a_deleted_stream_ends(void **state)
     end();
 }
 
-/* Goal: one that waits for another, and is over itself, ends with its turn. */
+/* Goal: a takeover that waits behind another, and is over itself, ends in its turn. */
 static void takeover_behind_another_does_not_end_before_it(void **state)
 {
     (void)state;
@@ -499,7 +500,7 @@ static void partition_that_stands_in_hears_what_is_known_now(void **state)
     }
 }
 
-/* Goal: who stands behind one that ends goes on, whatever other logs are under way before it. */
+/* Goal: a takeover behind a takeover that ends goes on, whatever takeovers of other logs are under way before it. */
 static void takeover_behind_one_that_ends_goes_on_beside_other_logs(void **state)
 {
     (void)state;

@@ -142,7 +142,8 @@ static void turn(struct desk *desk)
         if (desk->batches[i].bytes && !desk->conns[i].paused) (void)asks(desk, i);
 }
 
-/* Goal: so much in a turn and no more; who comes by meanwhile waits behind those who were there. */
+/* Goal: a turn checks a limited amount of bytes. A batch that comes meanwhile waits behind the batches that were
+ * there. */
 static void a_turn_checks_so_much_and_who_waits_is_called(void **state)
 {
     (void)state;

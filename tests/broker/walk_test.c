@@ -70,7 +70,7 @@ static void on_ready(struct leat_stream_wait *wait)
     ready++;
 }
 
-/* Goal: who waits for it is told when every core has its logs. */
+/* Goal: a caller that waits for a stream is told when every core has its logs of the stream. */
 static void who_waits_for_a_stream_is_told(void **state)
 {
     (void)state;
@@ -214,7 +214,8 @@ static void log_that_cant_be_made_is_made_later(void **state)
     }
 }
 
-/* Goal: of those that are missing one that still comes is left to that; nothing is made by a core that stops. */
+/* Goal: missing logs are not made here where their stream still comes, as the stream's arrival makes them; a core that
+ * stops makes no logs. */
 static void missing_logs_are_made_where_they_may_be(void **state)
 {
     (void)state;
@@ -267,7 +268,8 @@ static void stream_that_changes_is_told_to_its_logs(void **state)
     }
 }
 
-/* Goal: a log goes that is another's now, or of an earlier epoch; one whose loss was accepted is of a later one. */
+/* Goal: a log goes that has another owner now, or an earlier epoch. A log whose loss was accepted has a later epoch,
+ * and stays. */
 static void logs_of_other_owners_are_given_up(void **state)
 {
     (void)state;
@@ -403,7 +405,7 @@ static void stream_that_is_not_here_goes(void **state)
     end();
 }
 
-/* Goal: one that is drained for a move goes too; one that goes otherwise is left to that. */
+/* Goal: a log that is drained for a move goes too. A log that already goes for another reason is left alone. */
 static void log_is_deleted_unless_it_goes_otherwise(void **state)
 {
     (void)state;
