@@ -334,7 +334,7 @@ static void log_goes_on_behind_its_decided_end(void **state)
     end();
 }
 
-/* Goal: what is missing in front or between is asked for where other nodes may have it. */
+/* Goal: segments that are missing before or between the log's own are asked for where other nodes may have them. */
 static void missing_segments_follow_from_other_nodes(void **state)
 {
     (void)state;

@@ -34,7 +34,7 @@ static void append_goes_to_its_logs_core_and_back(void **state)
     end();
 }
 
-/* Goal: what its log refuses there is refused here. */
+/* Goal: a refusal by the log on another core is answered here. */
 static void refusal_of_another_core_comes_back(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void room_is_for_all_that_wait(void **state)
     end();
 }
 
-/* Goal: a forwarded one that waits too long is refused, and nobody is read from for that. */
+/* Goal: a forwarded request that waits too long is refused, and no connection is resumed for that. */
 static void forwarded_request_expires(void **state)
 {
     (void)state;
@@ -243,7 +243,7 @@ static void forwarded_requests_expire_in_turn(void **state)
 
 /* ---- compressed ones are checked before they go ---- */
 
-/* Goal: bytes behind the last batch are nobody's, whatever they look like. */
+/* Goal: bytes behind the last batch belong to no batch, whatever they look like, and are not checked. */
 static void stray_bytes_are_not_checked(void **state)
 {
     (void)state;
@@ -366,7 +366,7 @@ static void nothing_is_checked_without_need(void **state)
     }
 }
 
-/* Goal: a turn that does not come refuses it here: nothing of it has been sent. */
+/* Goal: a request whose turn to be uncompressed does not come is refused here: nothing of it has been sent. */
 static void turn_that_does_not_come_ends_it_here(void **state)
 {
     (void)state;

@@ -250,7 +250,7 @@ static void structs_are_taken_at_once(void **state)
     end();
 }
 
-/* Goal: no more parts than a request may have, whatever it says. */
+/* Goal: a request takes no more parts than a request may have, whatever its frame says. */
 static void parts_are_taken_up_to_the_limit(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void append_waits_for_room(void **state)
     end();
 }
 
-/* Goal: it stands in line once, however often its frame comes. */
+/* Goal: an append stands in line once, however often its frame comes. */
 static void append_stands_in_line_once(void **state)
 {
     (void)state;
@@ -478,8 +478,8 @@ static void connection_that_closes_after_a_refusal(void **state)
 
 /* ---- refusals that rest on what is not acked ---- */
 
-/* Goal: what the log says of a producer's sequences is told once all that it has appended is acked; where that can't
- * be, that is told instead. Other refusals rest on nothing. */
+/* Goal: a log's refusal for a producer's sequences is answered once all batches that the log has appended are acked;
+ * where an ack fails, this failure is answered instead. Other refusals do not depend on earlier batches. */
 static void refusal_of_a_producer_waits_for_acks(void **state)
 {
     (void)state;
@@ -568,7 +568,7 @@ static void sequence_is_refused_by_the_owner_alone(void **state)
 
 /* ---- large answers ---- */
 
-/* Goal: they are gathered, and go in pieces that fit. */
+/* Goal: answers are gathered, and go in pieces that fit. */
 static void answers_go_in_pieces(void **state)
 {
     (void)state;

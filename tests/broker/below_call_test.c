@@ -213,7 +213,8 @@ static void replicas_here_that_count(void **state)
     }
 }
 
-/* Goal: rows of other versions are read as far as they go; what is behind, or can't be, is passed over. */
+/* Goal: rows of other versions are read as far as they go; a row past the asked segment, or an impossible row, is
+ * passed over. */
 static void answers_are_read_as_far_as_they_go(void **state)
 {
     (void)state;
@@ -300,7 +301,7 @@ static void asked(struct leat_log_ref ref, uint64_t segment)
     alone_call(leat_call_below, &writer);
 }
 
-/* Goal: the log's core first, and core 0 behind whatever that has sent. */
+/* Goal: the log's core answers first, and core 0 behind all that the log's core has sent. */
 static void what_is_here_is_answered(void **state)
 {
     (void)state;

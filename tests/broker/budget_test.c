@@ -74,7 +74,7 @@ static void all_cores_have_their_share_within_bounds(void **state)
     }
 }
 
-/* Goal: of what one core has for frames, one frame may always grow; a fixed part is left beside it. */
+/* Goal: in a core's memory for frames a single frame may always grow, and a fixed part is left beside it. */
 static void frames_have_room_beside_the_largest(void **state)
 {
     (void)state;

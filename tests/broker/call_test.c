@@ -287,7 +287,7 @@ static void call_without_memory_is_turned_away(void **state)
     end();
 }
 
-/* Goal: what it holds is counted until it ends. */
+/* Goal: the memory that a call holds is counted until the call ends. */
 static void memory_of_a_call_is_counted(void **state)
 {
     (void)state;

@@ -237,7 +237,8 @@ static void row_behind_the_last_is_not_told_of(void **state)
     end();
 }
 
-/* Goal: each log's are filtered together, by its own record, whatever order they were found in; many have room. */
+/* Goal: the rows of each log are filtered together, by the log's own record, in whatever order they were found; many
+ * rows have room. */
 static void rows_of_each_log_are_filtered_together(void **state)
 {
     (void)state;
@@ -310,8 +311,8 @@ static void question_asked_again_is_told_of_once(void **state)
 
 /* ---- where its log ends ---- */
 
-/* Goal: of a log whose end is decided the copies that begin with that are told of as such: known by their extent, by
- * what was found before, or by their bytes in memory; others are looked at. */
+/* Goal: for a log whose end is decided, the copies that begin with the end are named as such: they are known by their
+ * prefix id, by what was found before, or by their bytes in memory. Other copies are looked at. */
 static void copies_that_begin_with_the_end_are_known(void **state)
 {
     (void)state;
@@ -506,7 +507,8 @@ static struct leat_replica_info *parked(uint64_t segment, uint32_t bytes)
     return info;
 }
 
-/* Goal: of those alone, and all of them, each by as many whole blocks as it has. */
+/* Goal: the start entries of hibernated replicas are read, of all of these and of no others, each by as many whole
+ * blocks as the replica has. */
 static void starts_of_parked_ones_are_read(void **state)
 {
     (void)state;

@@ -98,7 +98,7 @@ static void connection_is_not_let_in(void **state)
     end();
 }
 
-/* Goal: the node log says why this side ended a connection; that a peer ends it is no news. */
+/* Goal: the node log says why this side ended a connection; an end by the peer is no news. */
 static void node_log_says_why_it_was_closed(void **state)
 {
     (void)state;

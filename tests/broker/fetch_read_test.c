@@ -264,7 +264,7 @@ static void damage_that_is_found_later_is_hoped_for(void **state)
     }
 }
 
-/* Goal: its ends alone are not waited for where they are known. */
+/* Goal: a fetch of the ends of a log alone does not wait where the ends are known. */
 static void ends_of_a_log_are_awaited(void **state)
 {
     (void)state;

@@ -398,7 +398,7 @@ static void ready_fetches_go_on_in_order(void **state)
     end();
 }
 
-/* Goal: whoever does not take its answers is not fetched for, until it does. */
+/* Goal: nothing is read for a connection that does not take its answers, until the connection does. */
 static void slow_readers_are_deferred(void **state)
 {
     (void)state;

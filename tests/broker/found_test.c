@@ -585,7 +585,7 @@ static void segments_fare_as_the_rules_say(void **state)
     }
 }
 
-/* Goal: each log's decision is found among any number of them, whatever order they came in. */
+/* Goal: each log's decision is found among any number of decisions, in whatever order they came. */
 static void decisions_are_found_among_many(void **state)
 {
     (void)state;
@@ -623,7 +623,8 @@ static void decisions_are_found_among_many(void **state)
     }
 }
 
-/* Goal: which row never got its bytes to its file is told to who makes the log: the other one is the segment. */
+/* Goal: of two rows of a segment, the maker of the log is told which row never got its bytes to its file: the other row
+ * is the segment. */
 static void duplicate_is_told_of(void **state)
 {
     (void)state;

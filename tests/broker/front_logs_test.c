@@ -187,7 +187,7 @@ static void groups_are_served_where_their_log_stays(void **state)
 
 /* ---- requests ---- */
 
-/* Goal: a request that was refused whole says why; otherwise its batch does, and where it is. */
+/* Goal: the outcome of an append is the refusal of the whole request; else the code and the offset of its batch. */
 static void outcome_of_an_append_is_the_requests_or_its_batchs(void **state)
 {
     (void)state;

@@ -155,7 +155,8 @@ static void log_is_given_up_step_by_step(void **state)
     end();
 }
 
-/* Goal: a log of one copy has none to be released, and of one whose copies are released already they are not again. */
+/* Goal: a log of one copy has no other copies to release, and copies that are released already are not released
+ * again. */
 static void copies_are_released_once(void **state)
 {
     (void)state;

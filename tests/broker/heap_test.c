@@ -50,7 +50,7 @@ static void heap_is_full_when_one_step_of_the_pool_is_left(void **state)
     assert_true(leat_heap_is_full(STEP + 1, 4 * STEP, 2 * STEP));
 }
 
-/* Goal: of many logs that ask at the same moment each one sees what the others have asked for. */
+/* Goal: when many logs ask for segments at the same moment, each log sees what the logs before it have asked for. */
 static void segments_that_were_asked_for_count_as_taken(void **state)
 {
     (void)state;

@@ -246,7 +246,7 @@ static void assert_goes_on(const char *said_first, const char *done)
     assert_null(it.request);
 }
 
-/* Goal: one that can't go as its end is not known to be safe keeps the other here, and nobody is asked. */
+/* Goal: a log that can't go, as its end is not known to be safe, keeps the other log here, and nobody is asked. */
 static void log_that_fails_while_it_stops_lets_the_other_go_on(void **state)
 {
     (void)state;

@@ -306,8 +306,9 @@ static void who_begins_to_owe_has_its_time(void **state)
     desk_free(desk);
 }
 
-/* Goal: who takes what it is given, or takes it at a good rate, stays, however long it owes at every look and others
- * find no room; those beside it who take a little now and then go, also where nobody waits because all are refused. */
+/* Goal: a connection stays that takes what it is given, or takes it at a good rate, however long the connection owes at
+ * every look and others find no room. Connections beside it that take a little now and then go, also where nobody waits
+ * because all are refused. */
 static void who_takes_its_answers_stays_while_there_is_no_room(void **state)
 {
     (void)state;

@@ -206,8 +206,9 @@ static void closed_ignore(struct leat_peer *peer)
     (void)peer;
 }
 
-/* Goal: a connection that is closed counts for memory as long as its requests are under way, and its address with it;
- * for what its address may have open it counts no longer. One that there is no memory for leaves nothing. */
+/* Goal: a closed connection, and its address with it, counts for memory as long as its requests are under way. The
+ * connection no longer counts for the connections that its address may have open. A connection for which there is no
+ * memory leaves nothing. */
 static void closed_connection_counts_until_its_requests_have_ended(void **state)
 {
     (void)state;
@@ -253,7 +254,7 @@ static void last_line(void *ctx, enum leat_node_log_level level, const char *lin
     snprintf(ctx, 256, "%s", line);
 }
 
-/* Goal: why this side ends a connection is said; that the other side does is not. */
+/* Goal: the node log says why this side ends a connection, and is silent where the other side does. */
 static void connection_that_a_limit_ends_is_told_with_it(void **state)
 {
     (void)state;
@@ -280,7 +281,8 @@ static void connection_that_a_limit_ends_is_told_with_it(void **state)
     }
 }
 
-/* Goal: so many may not have said who they are; who has said so is none of them. */
+/* Goal: a limited number of connections may not have said who they are; a connection that has said so does not
+ * count. */
 static void of_too_many_strangers_the_oldest_goes(void **state)
 {
     (void)state;
@@ -302,7 +304,7 @@ static void of_too_many_strangers_the_oldest_goes(void **state)
     free(desk);
 }
 
-/* Goal: ten seconds to say who it is. */
+/* Goal: a connection has ten seconds to say who it is. */
 static void who_says_nothing_is_closed(void **state)
 {
     (void)state;
@@ -342,7 +344,7 @@ static void frame_that_is_not_finished_ends_the_connection(void **state)
     free(desk);
 }
 
-/* Goal: who takes none of its answers for ten seconds is closed; one byte is something. */
+/* Goal: a connection that takes none of its answers for ten seconds is closed; a single byte is enough to stay. */
 static void who_takes_no_answers_is_closed(void **state)
 {
     (void)state;

@@ -140,7 +140,8 @@ static void who_asks_for_one_has_it_where_the_stock_is_empty(void **state)
     desk_free(desk);
 }
 
-/* Goal: who pipelines leaves half of what connections may have of their own; without another request each has some. */
+/* Goal: connections that pipeline leave half of the own bytes of all connections to others; a connection without
+ * another request under way gets its own bytes. */
 static void pipelines_leave_own_ones_to_others(void **state)
 {
     (void)state;

@@ -187,7 +187,8 @@ static void node_stops_step_by_step(void **state)
     end();
 }
 
-/* Goal: each log that goes otherwise is counted, and tells by itself; one that is stopped for a move is not. */
+/* Goal: each log that already goes for another reason is counted, and reports its own end; a log that is stopped for a
+ * move is not counted. */
 static void logs_that_go_already_are_waited_for(void **state)
 {
     (void)state;

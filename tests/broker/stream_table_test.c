@@ -178,7 +178,7 @@ static void stream_changes(void **state)
     desk_destroy(desk);
 }
 
-/* Goal: the highest id that ever came is known, whatever came after it. */
+/* Goal: the highest id that ever came is known, whatever ids came after it. */
 static void highest_id_is_remembered(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void on_ready(struct leat_stream_wait *wait)
     LEAT_CONTAINER(wait, struct waiter, wait)->told++;
 }
 
-/* Goal: whoever waits for a stream is told once: when it is published, or when it goes. */
+/* Goal: a caller that waits for a stream is told once: when the stream is published, or when the stream goes. */
 static void waiters_are_told(void **state)
 {
     (void)state;

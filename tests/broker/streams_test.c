@@ -192,7 +192,7 @@ static void seeker_names_that_others_make_meanwhile_are_all_found(void **state)
     desk_free(desk);
 }
 
-/* Goal: one that exists, and is nowhere to be found, ends all the same, with what was said of it. */
+/* Goal: a name that exists, and is nowhere to be found, ends all the same, with the error that was said of it. */
 static void seeker_name_that_is_never_found_ends_with_why(void **state)
 {
     (void)state;
@@ -268,8 +268,8 @@ static leat_err seek(struct desk *desk, const char *name, bool *out_made)
     return errors[0].code;
 }
 
-/* Goal: of names that are not there so many are made at once, the next one is to be asked for again, and is made when
- * it is asked for and its time has come; those that are there are found meanwhile. */
+/* Goal: of new names a limited number is made at once. The next name has to be asked for again, and is made when it is
+ * asked for after its time has come. Names that exist are found meanwhile. */
 static void name_beyond_the_rate_is_made_at_a_later_asking(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void logs_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again(voi
     desk_free(desk);
 }
 
-/* Goal: one address has half of what is made by naming it, so another has as much. */
+/* Goal: one address has half of the streams that are made by naming them, so another address has as many. */
 static void streams_that_one_address_names_leave_half_of_the_rate_to_others(void **state)
 {
     (void)state;
@@ -414,7 +414,7 @@ static bool step_do(struct leat_news *news, struct leat_core *core, int32_t *lef
     return true;
 }
 
-/* Goal: news that comes amid another's step waits for its end. */
+/* Goal: news that comes amid the step of other news waits for the end of the step. */
 static void news_amid_a_step_waits_for_its_end(void **state)
 {
     (void)state;
@@ -575,8 +575,8 @@ static void turn(struct desk *desk)
     leat_news_turn_end(&desk->core);
 }
 
-/* Goal: where homes have many groups each deletion looks at all of them, so streams that are deleted together go in as
- * many turns, between which others have theirs; without groups they go in one. */
+/* Goal: where homes have many groups each deletion looks at all groups. Streams that are deleted together then go in as
+ * many turns, between which other work has its turns; without groups they go in one turn. */
 static void deletions_that_look_at_many_groups_have_turns_of_their_own(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static void segment_is_adopted_looked_at_or_pulled(void **state)
     }
 }
 
-/* Goal: one whose segment a later owner counts on has ended. */
+/* Goal: a takeover ends when a later owner counts on its segment. */
 static void segment_of_a_later_owner_ends_it(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static struct leat_takeover *wants_jumped(uint64_t segment)
     return takeover;
 }
 
-/* Goal: unless a node is down, that may have a newer one. */
+/* Goal: unless a node is down that may have a newer segment. */
 static void newest_that_is_found_is_taken(void **state)
 {
     (void)state;
@@ -353,7 +353,7 @@ static void node_that_went_down_meanwhile_counts(void **state)
     }
 }
 
-/* Goal: others that could not be asked are asked again; a stream that has gone has nothing. */
+/* Goal: nodes that could not be asked are asked again; a stream that has gone has no segments. */
 static void newest_is_asked_for_again(void **state)
 {
     (void)state;

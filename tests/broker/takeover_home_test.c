@@ -149,7 +149,7 @@ static void older_segment_that_the_log_has_no_use_for_goes_back(void **state)
     }
 }
 
-/* Goal: what it has already goes back, and the one before is next. */
+/* Goal: a segment that the log has already goes back, and the segment before is next. */
 static void older_segment_that_the_log_has_is_passed_over(void **state)
 {
     (void)state;
@@ -310,8 +310,8 @@ static void end_is_told_before_the_front_is_known(void **state)
     }
 }
 
-/* Goal: only a log that lacks nothing has what is left of it dropped; the front is given up only where no node is away
- * that may have it. */
+/* Goal: only for a log that lacks nothing are its left-over segments dropped. The front is given up only where no node
+ * that may have it is away. */
 static void end_says_what_is_missing(void **state)
 {
     (void)state;

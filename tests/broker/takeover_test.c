@@ -421,7 +421,8 @@ static void takeover_behind_another_does_not_end_before_it(void **state)
 
 /* ---- what is asked for, and by whom ---- */
 
-/* Goal: whose end is not decided stands in, where its core has no log; whose end is, is asked for by where it ends. */
+/* Goal: a log whose end is not decided stands in, where its core has no log; a log whose end is decided is asked for by
+ * its end. */
 static void log_whose_end_nobody_has_stands_in(void **state)
 {
     (void)state;

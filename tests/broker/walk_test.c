@@ -239,7 +239,7 @@ static void missing_logs_are_made_where_they_may_be(void **state)
 
 /* ---- it changes ---- */
 
-/* Goal: logs that are there hear of the settings, and of what is known of them; those that go do not. */
+/* Goal: logs that are there are told the settings, and what is known of the logs; logs that go are not told. */
 static void stream_that_changes_is_told_to_its_logs(void **state)
 {
     (void)state;
@@ -437,7 +437,7 @@ static void log_is_deleted_unless_it_goes_otherwise(void **state)
 
 /* ---- in pieces ---- */
 
-/* Goal: a turn does so much, and the rest follows; other news wait behind it. */
+/* Goal: a turn carries a limited amount of news, and the rest follows; other news wait behind it. */
 static void news_are_carried_in_pieces(void **state)
 {
     (void)state;

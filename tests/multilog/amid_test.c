@@ -113,8 +113,8 @@ static struct fake *parked(void)
     return fake;
 }
 
-/* Goal: a reader at the end of a parked head, whose file is being read, gets what was appended meanwhile; a reader of
- * what was there gets that, once. */
+/* Goal: a reader at the end of a hibernated head, whose file is being read, gets the batch that was appended meanwhile.
+ * A reader of the earlier batches gets them, once. */
 static void head_that_goes_on_while_its_file_is_read(void **state)
 {
     (void)state;
@@ -144,7 +144,8 @@ static void head_that_goes_on_while_its_file_is_read(void **state)
     }
 }
 
-/* Goal: a log that was stopped while its head is parked ends where that ends: its bytes are in its file alone. */
+/* Goal: a log that was stopped while its head is hibernated ends where the head ends: the bytes of the head are in its
+ * file alone. */
 static void parked_log_that_stops_ends_where_it_was_parked(void **state)
 {
     (void)state;

@@ -76,7 +76,7 @@ static void evicted_is_what_was_closed(void **state)
     poke_end();
 }
 
-/* Goal: a head goes when nothing is under way that names it, or leads to it. */
+/* Goal: the head of a deleted log goes when no request is under way that names the head, or leads to it. */
 static void head_of_a_deleted_log_goes_last(void **state)
 {
     (void)state;

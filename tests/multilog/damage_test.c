@@ -73,9 +73,9 @@ static leat_err on_damaged(void *owner, const struct leat_segment *seg)
     return others_are_asked;
 }
 
-/* Goal: while other nodes are asked for a damaged segment its readers wait, or are told to try again; once
- * its bytes are there they get them. Where nobody has it they are told what is damaged, and nobody is asked
- * again at once. */
+/* Goal: while other nodes are asked for a damaged segment its readers wait, or are told to try again, and get the bytes
+ * once these are there. Where no node has the segment its readers are told of the damage, and nodes are not asked again
+ * at once. */
 static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
 {
     (void)state;
@@ -132,8 +132,8 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: of a segment whose bytes never got to its file nothing is read from there, whatever lies in its place:
- * readers wait for another node's copy, and are told of damage where nobody has one. */
+/* Goal: a segment whose bytes never got to its file is not read from the file, whatever lies there. Its readers wait
+ * for another node's copy, and are told of damage where no node has a copy. */
 static void unwritten_segment_is_not_read_from_its_place(void **state)
 {
     (void)state;
@@ -225,8 +225,9 @@ static void lost_segment_is_given_up_while_others_are_asked_again(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: a reader is told that a segment is damaged only where nobody has it. Where others can't be asked now,
- * or the disk refuses what they gave, it is to try again: whoever is told of damage begins behind it. */
+/* Goal: a reader is told that a segment is damaged only where no node has it. The reader is to try again where other
+ * nodes can't be asked now, or where the disk refuses the bytes that they gave: a reader that is told of damage goes on
+ * behind the segment. */
 static void damage_is_told_only_where_nobody_has_the_segment(void **state)
 {
     (void)state;

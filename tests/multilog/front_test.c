@@ -125,8 +125,8 @@ static void front_that_comes_is_not_given_up(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: bytes that a start has passed over are named by the log that has their segments, wherever it got them from,
- * until an operator has seen them; that gives nothing up. */
+/* Goal: bytes that a start has passed over are named by the log that has their segments, wherever the log got these
+ * from, until an operator has seen the bytes. That the operator sees them gives nothing up. */
 static void passed_over_is_named_until_it_was_seen(void **state)
 {
     bool evicted = *state != NULL;
@@ -167,7 +167,8 @@ static void passed_over_is_named_until_it_was_seen(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: a look while the segment is open does not lose it: it is named once that has closed. */
+/* Goal: a look while the segment is open does not lose its passed-over bytes: they are named once the segment has
+ * closed. */
 static void passed_over_of_an_open_segment_is_named_once_it_has_closed(void **state)
 {
     struct leat_log_passed passed;

@@ -112,7 +112,7 @@ static void full_names_cause_and_fix(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: segments that have expired go, though the head is full and the entry that gives them up needs another one. */
+/* Goal: expired segments go, though the head is full and the entry that gives them up needs another segment. */
 static void full_lets_what_has_expired_go(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void full_lets_what_has_expired_go(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: a log that has what its retention allows rolls on, since each segment more makes one go. */
+/* Goal: a log that has as much as its retention allows rolls on, since each new segment makes an old segment go. */
 static void full_lets_a_log_at_its_size_go_on(void **state)
 {
     (void)state;
@@ -210,8 +210,8 @@ static leat_err append_first_of(struct fake *fake, int64_t producer)
     return rc == LEAT_E_AGAIN ? append(fake, &sent, 1, 10, producer, 0, 0) : rc;
 }
 
-/* Goal: new producers are refused by name when their table would have to grow; those that are known go on, as does
- * everybody else. */
+/* Goal: new producers are refused by name when their table would have to grow. Known producers go on, as does every
+ * append without a producer. */
 static void full_refuses_producers_that_are_new(void **state)
 {
     (void)state;

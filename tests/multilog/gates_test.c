@@ -127,7 +127,8 @@ static void is_closed(void)
           it->closing ? ", closing" : "", (unsigned long long)it->trim_segment);
 }
 
-/* Goal: a segment whose row could not be written is open, as its row says; where it could, what is too old goes. */
+/* Goal: a segment whose row could not be written is open, as its row says. Where the row could be written, records that
+ * are too old go. */
 static void segment_is_closed_by_its_row(void **state)
 {
     (void)state;

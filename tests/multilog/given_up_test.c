@@ -111,9 +111,9 @@ static void whole_is_read(uint32_t record_bytes)
     scene_end(&scene);
 }
 
-/* Goal: whichever batches are damaged, the first, the last, one alone or several in a row, a reader gets all others,
- * from wherever it begins, the middle of one that is damaged included, and goes on behind the segment. Of a segment
- * that is read at once, and of one that takes several reads. */
+/* Goal: whichever batches of a segment are damaged, the first, the last, a single one or several in a row, a reader
+ * gets all whole batches, and goes on behind the segment. The reader may begin anywhere, also amid a damaged batch. The
+ * segment is read at once, or in several reads. */
 static void what_is_whole_of_it_is_read(void **state)
 {
     (void)state;
@@ -173,9 +173,9 @@ static unsigned places_damaged(const struct fake *fake)
     return count;
 }
 
-/* Goal: an operator gives up all that is damaged or missing at once, between others and at the end: each is noted, the
- * log names nothing any more, and a reader goes over all of it, after the next start too. Where a note is refused that
- * one is named on. */
+/* Goal: an operator gives up all damaged and missing segments at once, between other segments and at the end. Each is
+ * noted, the log names none any more, and a reader goes over all of them, after the next start too. Where a note is
+ * refused, its segment is still named. */
 static void all_damage_is_given_up_at_once(void **state)
 {
     (void)state;

@@ -78,7 +78,7 @@ static void row_is_made_for_every_so_many_bytes(void **state)
     leat_index_destroy(&index);
 }
 
-/* Goal: a walk starts at the last row that is not past what it looks for. */
+/* Goal: a walk starts at the last row of the index that is not past the walk's target. */
 static void walk_starts_at_the_last_row_before_its_target(void **state)
 {
     (void)state;

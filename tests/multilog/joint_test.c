@@ -244,7 +244,7 @@ static void roll_waits_for_memory(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: a log gives back all that it took, of segments that it has closed, too. */
+/* Goal: a log gives back all memory that it took, also the memory of segments that the log has closed. */
 static void log_gives_back_all_its_memory(void **state)
 {
     (void)state;

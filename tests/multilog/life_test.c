@@ -646,7 +646,7 @@ static void reserve_that_fails_is_told_by_name(void **state)
         "  state 3 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 16384 memory, 1 records\n");
 }
 
-/* Goal: a commit or close that fails is final; that others refuse this owner is told as that. */
+/* Goal: a commit or close that fails is final; where other nodes refuse this owner, the reason of the log says so. */
 static void commit_or_close_that_fails_is_final(void **state)
 {
     (void)state;

@@ -527,8 +527,8 @@ static void head_in_the_way_rolls(void **state)
     }
 }
 
-/* Goal: where nothing else can be had the head stays and serves, and asks seldom; an idle one is parked and takes
- * no other segment. */
+/* Goal: where no other segment can be had the head stays and serves, and the log asks seldom. An idle head is
+ * hibernated, and the log takes no other segment. */
 static void head_in_the_way_without_room_stays(void **state)
 {
     (void)state;

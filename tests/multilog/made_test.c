@@ -106,7 +106,7 @@ static void apart(void)
     tell();
 }
 
-/* Goal: what it knows, and what it has to find out, follows from what was found of it. */
+/* Goal: the segments that were found say what a log knows at its start, and what the log still has to find out. */
 static void log_begins_with_what_was_found(void **state)
 {
     (void)state;
@@ -216,7 +216,8 @@ static void add(void)
           comes->flushed ? "" : " unflushed", comes->log_pointer == it ? " own" : "");
 }
 
-/* Goal: it stands where its id says, with what is known of it, and one place is left for a reservation. */
+/* Goal: a segment that comes stands where its id says, with what is known of the segment, and a place is left for a
+ * reservation. */
 static void segment_that_comes_stands_in_its_place(void **state)
 {
     (void)state;

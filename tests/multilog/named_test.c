@@ -121,8 +121,8 @@ static void damage_that_is_found_meanwhile_stays(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: before the start entry of the last segment was read nobody knows what is missing in front, and nobody gives
- * that up: the operator was told that all of it is kept. */
+/* Goal: before the start entry of the last segment was read nobody knows which earlier segments are missing, and nobody
+ * gives these up: the operator was told that all of the log is kept. */
 static void front_that_is_not_known_yet_stays(void **state)
 {
     (void)state;

@@ -332,8 +332,8 @@ static void place_of_what_was_given_up_is_refused(void **state)
     places_end(&places);
 }
 
-/* Goal: a log that waits for its end does not say that a place behind what it has is none. What it has is found,
- * and what lies where an operator gave segments up goes on behind them. */
+/* Goal: a log that waits for its end does not say that a place after its last record is none. Places of its records are
+ * found, and a place in segments that an operator gave up goes on after these segments. */
 static void place_of_a_log_with_holes(void **state)
 {
     (void)state;

@@ -432,9 +432,9 @@ static bool comes_from(struct leat_producers *producers, int64_t id, uint32_t ad
     return true;
 }
 
-/* Goal: producers of one address fill half of a table; there is room for others, who then have it, too; who is known
- * goes on. Not a whole day brings the address more, as long as those that it has go on; when they are forgotten it may
- * bring others. */
+/* Goal: producers of one address fill half of a table. Producers of other addresses find room, and known producers go
+ * on. As long as the address's producers go on, a whole day brings the address no more of them; when they are forgotten
+ * the address may bring new producers. */
 static void producers_of_one_address_leave_half_to_others(void **state)
 {
     (void)state;
@@ -471,8 +471,8 @@ static void producers_of_one_address_leave_half_to_others(void **state)
     leat_producers_fini(&producers);
 }
 
-/* Goal: an address that makes one producer after the other is not refused for those that it uses no more, and nobody
- * else's are forgotten for that. */
+/* Goal: an address that makes many producers, one after the other, is not refused for its producers that are out of
+ * use. No producer of another address is forgotten for that. */
 static void producers_of_one_address_make_way_for_its_own(void **state)
 {
     (void)state;

@@ -56,7 +56,7 @@ static enum leat_producer_verdict check(int64_t id, int32_t sequence)
     return leat_producers_check(&known, &batch, &offset, &expected);
 }
 
-/* Goal: whatever number it is given, that by which ids find their places is odd. */
+/* Goal: the number of a table, by which ids find their places, is odd, whatever number the table is given. */
 static void number_of_a_table_is_odd(void **state)
 {
     (void)state;
@@ -147,8 +147,8 @@ static void replay_takes_memory_for_newcomers_alone(void **state)
 
 /* ---- start entries ---- */
 
-/* Goal: a start entry is one that says so, whole, with its checksum; not another whose checksum is that of what stands
- * at the segment's begin. */
+/* Goal: only an entry that is whole, has its checksum and is of kind start is a start entry, and not another entry
+ * whose checksum is that of the bytes at the segment's begin. */
 static void start_entry_is_one_that_says_so(void **state)
 {
     (void)state;

@@ -167,7 +167,8 @@ static struct leat_batch batch_of(int64_t id, int32_t sequence, uint32_t count)
     return (struct leat_batch){.producer_id = id, .base_sequence = sequence, .record_count = count};
 }
 
-/* Goal: the table grows when it must, wants to before that, holds what it may, and says what it takes. */
+/* Goal: a table of producers grows when it must, wants to grow before that, holds as many producers as it may, and says
+ * what memory it takes. */
 static void table_of_producers_grows_ahead_of_need(void **state)
 {
     (void)state;

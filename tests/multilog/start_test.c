@@ -415,8 +415,8 @@ static void start_entry_is_found_in_the_first_bytes(void **state)
 
 static const struct leat_log_tail end_of_three = {.next_segment = LAST + 1, .next_offset = 90};
 
-/* Goal: a log that refuses appends by one reason keeps it when its last segment is found damaged; where it begins is
- * not looked for any more. */
+/* Goal: a log that refuses appends for a reason keeps the reason when its last segment is found damaged; the begin of
+ * the log is not looked for any more. */
 static void reason_of_a_log_stays_the_first(void **state)
 {
     (void)state;
@@ -622,7 +622,8 @@ static void last_segment_that_is_damaged_is_asked_for(void **state)
     }
 }
 
-/* Goal: a file that is shorter than its segment is damage, whether its front is looked for or its producers are. */
+/* Goal: a file that is shorter than its segment is damage, whether the log reads it for its front or for its
+ * producers. */
 static void last_segment_whose_file_is_cut_is_damaged(void **state)
 {
     (void)state;

@@ -62,7 +62,8 @@ static void groups_and_what_is_missing_are_told(void **state)
              "to 0\n");
 }
 
-/* Goal: whoever finds a segment alone reads in its header whose it is, and what its stream is. */
+/* Goal: a reader of a lone segment learns from the header of the segment which log it is of, and the name and settings
+ * of the stream. */
 static void header_of_a_segment_says_whose_it_is(void **state)
 {
     (void)state;
@@ -113,8 +114,8 @@ static void header_of_a_segment_says_whose_it_is(void **state)
     fake_destroy(made);
 }
 
-/* Goal: an address that has as many producers as one may is refused by name, and nothing is appended; one that is known
- * goes on, and others come. */
+/* Goal: an address that has as many producers as an address may have is refused by name, and nothing is appended. Known
+ * producers of the address go on, and new producers of other addresses come. */
 static void address_with_too_many_producers_is_refused_by_name(void **state)
 {
     (void)state;
@@ -162,7 +163,7 @@ static size_t memory_used(void)
     return sum;
 }
 
-/* Goal: all that a log has of memory goes with it, what it keeps for its next segment too. */
+/* Goal: all memory of a log goes with the log, also the memory that the log keeps for its next segment. */
 static void log_leaves_no_memory_behind(void **state)
 {
     (void)state;

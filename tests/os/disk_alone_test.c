@@ -194,7 +194,7 @@ static void syncs_that_waited_for_one_that_failed_fail(void **state)
     close_file(file);
 }
 
-/* Goal: a read goes on likewise, up to the file's end; a direct one ends where it has left its blocks. */
+/* Goal: a read goes on likewise, up to the file's end; a direct read ends where a short read left it amid a block. */
 static void reads_go_on_up_to_the_end(void **state)
 {
     (void)state;
@@ -229,8 +229,8 @@ static void reads_go_on_up_to_the_end(void **state)
     }
 }
 
-/* Goal: syncs of one file that is not direct go one after the other, and each looks at what became of the one before;
- * direct ones need not. */
+/* Goal: syncs of a file that is not direct go one after the other, and each looks at the outcome of the sync before.
+ * Syncs of a direct file need not. */
 static void syncs_go_one_after_the_other(void **state)
 {
     (void)state;

@@ -188,8 +188,8 @@ static const struct {
     {{EMFILE, ECONNRESET}, LEAT_E_UNREACHABLE},
 };
 
-/* Goal: each address is tried before the end is told. A refusal says that nobody listens there, also of one among
- * others; what this machine lacks, and a host that can't be reached, do not. */
+/* Goal: each address is tried before the end is reported. A refusal, also among other errors, says that nobody listens
+ * there; an error of this machine, and a host that can't be reached, do not. */
 static void cause_of_an_end_is_told(void **state)
 {
     (void)state;

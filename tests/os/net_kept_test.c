@@ -142,7 +142,8 @@ static void rest_is_read_behind_from_where_it_lies(void **state)
     }
 }
 
-/* Goal: of little that is kept a large frame grows, too: its rest is read behind it, in as much room as it may have. */
+/* Goal: a large frame grows also from little that is kept: the rest of the frame is read behind the kept bytes, in as
+ * much room as the frame may have. */
 static void large_frame_may_begin_with_a_byte(void **state)
 {
     (void)state;

@@ -216,7 +216,8 @@ static void whole_frame_comes_before_the_end(void **state)
 
 /* ---- watching ---- */
 
-/* Goal: a socket that can't be watched is told; what was made for it goes. Nothing of it is reported after an end. */
+/* Goal: a socket that can't be watched is reported, and what was made for the socket goes. Nothing of a connection is
+ * reported after its end. */
 static void socket_that_can_not_be_watched_is_told(void **state)
 {
     (void)state;
@@ -548,7 +549,7 @@ static void send_amid_an_end_comes_back(void **state)
     alone_end();
 }
 
-/* Goal: on_sent may use its struct again, also where it was sent to one that has ended. */
+/* Goal: on_sent may use its send struct again, also where the connection has ended. */
 static void sent_struct_is_its_senders_again(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static void there_deliver(void)
     trace(leat_os_net_deliver(&there) ? "called there\n" : "nothing to call there\n");
 }
 
-/* Goal: a connection moves with what it keeps; its old loop hears nothing more of it, and its old handler nothing. */
+/* Goal: a connection moves with the bytes that it keeps; its old loop and its old handler hear nothing more of it. */
 static void connection_moves_with_its_bytes(void **state)
 {
     (void)state;
@@ -89,8 +89,8 @@ static void leave_amid_a_pause(unsigned way)
     trace("way %u\n", way);
 }
 
-/* Goal: between events it goes at once; without bytes nothing is shown where it arrives. Where it is not taken it ends
- * without a word, and so does one whose mail is never read. */
+/* Goal: a connection moves at once between events; where it keeps no bytes nothing is shown on its arrival. A
+ * connection that is not taken ends without a word, and so does a connection whose message is never read. */
 static void connection_moves_between_events(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void single_byte_moves(void **state)
     alone_end();
 }
 
-/* Goal: one that never arrives holds nothing where it was to go. */
+/* Goal: a moved connection that never arrives holds nothing at its destination. */
 static void connection_that_never_arrives_holds_nothing(void **state)
 {
     (void)state;

@@ -260,7 +260,7 @@ static void first_address_that_works_is_listened_at(void **state)
 
 /* ---- accepting ---- */
 
-/* Goal: who comes is told by its address; limits go by a /56 of version 6. */
+/* Goal: a new connection is named by its address; limits go by a /56 of IPv6. */
 static void one_that_comes_has_a_name_and_a_key(void **state)
 {
     (void)state;
@@ -485,7 +485,8 @@ static void last_descriptors_are_kept(void **state)
     }
 }
 
-/* Goal: who is not taken goes, with what was sent to it; a socket that can't be watched ends. */
+/* Goal: a connection that is not taken goes, with what was sent to it; a connection whose socket can't be watched
+ * ends. */
 static void one_that_is_not_taken_goes(void **state)
 {
     (void)state;

@@ -104,8 +104,8 @@ static void time_passes(void)
     }
 }
 
-/* Goal: who holds a part of a frame and is silent while others wait is closed for that; with bytes that lie unread, or
- * held up by its handler, it is not silent. */
+/* Goal: a connection that holds a part of a frame and is silent while others wait is closed for that. A connection with
+ * unread bytes, or whose handler holds it up, is not silent. */
 static void silent_connection_makes_room(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void strangers_are_read_in_small_pieces(void **state)
     alone_end();
 }
 
-/* Goal: of strangers who hold more than all of them may the one that has held it longest goes. */
+/* Goal: when strangers hold more than all strangers may, the stranger that has held its part for longest goes. */
 static void oldest_stranger_makes_room(void **state)
 {
     (void)state;

@@ -376,7 +376,7 @@ static void large_queue_leaves_in_several_turns(void **state)
     alone_end();
 }
 
-/* Goal: also one that stands behind others. */
+/* Goal: a send behind other sends is replaced too, and keeps its place. */
 static void replaced_send_keeps_its_place(void **state)
 {
     (void)state;

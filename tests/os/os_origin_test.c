@@ -220,7 +220,8 @@ static void silent_listen(void *actor)
     test->client = row.fd;
 }
 
-/* Goal: who is silent because its machine is gone does not keep its place, and who reads slowly keeps its own. */
+/* Goal: a connection that is silent because its machine is gone does not keep its place; a connection that reads slowly
+ * keeps its place. */
 static void net_silent_connection_is_asked_by_the_kernel(void **state)
 {
     (void)state;

@@ -500,8 +500,8 @@ static void lock_taken_twice_names_the_holder(void **state)
     real_rig_remove_dir(dir);
 }
 
-/* Goal: the successor of a killed server gets the lock, however long the kernel takes to give the
- * dead one's memory back. Method: it dies with 256 MiB touched, and nobody waits for it. */
+/* Goal: the successor of a killed server gets the lock, however long the kernel takes to free the memory of the dead
+ * server. Method: the server dies with 256 MiB touched, and nobody waits for it. */
 static void lock_of_killed_process_is_waited_for(void **state)
 {
     enum { ROUNDS = 5, TOUCHED = 256 << 20 };

@@ -100,8 +100,8 @@ static void doubt_note(void *ctx, enum leat_node_log_level level, const char *li
     if (strstr(line, "kept")) snprintf(doubts, sizeof doubts, "%s", line);
 }
 
-/* Goal: memory of a directory that was removed with those around it goes as well; where the one that is left is
- * another than it was (a disk was mounted there), it stays, and is named with the command. */
+/* Goal: the memory of a directory that was removed with its parents goes as well. Where the nearest parent that is left
+ * is another directory than before (a disk was mounted there), the memory stays, and is named with the command. */
 static void pool_of_a_directory_removed_with_its_parents_is_collected(void **state)
 {
     (void)state;

@@ -413,8 +413,8 @@ static void collected_is(unsigned count, bool tells, const char *calls, const ch
 #define COLLECTED_IS(count, tells, calls)                                                          \
     collected_is((count), (tells), (calls), __FILE__, __LINE__)
 
-/* Goal: a pool goes whose directory was removed from where it lay, be it with some that it lay in; names that are no
- * pools', and what can't be opened, are left alone. */
+/* Goal: a pool goes whose directory was removed, alone or with directories around it. Names that are not of pools, and
+ * files that can't be opened, are left alone. */
 static void pools_whose_directory_was_removed_go(void **state)
 {
     (void)state;

@@ -201,8 +201,9 @@ static void identity(const char *text)
     trace("-> %llu in %llu\n", (unsigned long long)started, (unsigned long long)space);
 }
 
-/* Goal: when a process began is the 22nd field, whatever its name is; of one that is not there, or of which nothing can
- * be read, it is 0. A number that is given out again is told from it by that. */
+/* Goal: the start time of a process is the 22nd field, whatever the name of the process. The start time is 0 for a
+ * process that is not there, or of which nothing can be read. It tells a process from a later process of the same
+ * number. */
 static void process_is_who_began_then(void **state)
 {
     (void)state;
@@ -400,8 +401,8 @@ static void job_run(struct os_job *job)
     trace("job %d; ", (int)(intptr_t)job->mail.deliver);
 }
 
-/* Goal: jobs are taken in the order in which they came. At the end those that nobody owns are run, others are given up
- * by whoever owns them; and what comes then is the first. */
+/* Goal: jobs are taken in the order in which they came. At the end jobs without an owner are run, and jobs of an owner
+ * are given up by the owner; the next job that comes is the first. */
 static void jobs_go_in_their_order(void **state)
 {
     (void)state;

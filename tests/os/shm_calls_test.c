@@ -222,7 +222,7 @@ static void shm_maps_an_arena_once(void **state)
     TRACE_IS("");
 }
 
-/* Goal: an arena of another id is mapped by itself, be its id other in its first or its last byte. */
+/* Goal: an arena with another id is mapped by itself, whether the first or the last byte of its id differs. */
 static void shm_maps_each_arena_by_itself(void **state)
 {
     (void)state;
@@ -365,7 +365,7 @@ static void shm_maps_within_the_limit(void **state)
     port_closes();
 }
 
-/* Goal: a process is watched only if it is the one that the grant is of. */
+/* Goal: a process is watched only if it is the process of the grant. */
 static void shm_watches_the_process_of_the_grant(void **state)
 {
     (void)state;

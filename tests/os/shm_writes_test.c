@@ -217,7 +217,7 @@ static void shm_write_past_what_is_grown_fails_the_target(void **state)
     port_closes();
 }
 
-/* Goal: of writes that wait, those that are reached count although the one behind them fails. */
+/* Goal: waiting writes that are reached count, although the write behind them fails. */
 static void shm_write_counts_before_the_one_that_fails(void **state)
 {
     (void)state;
@@ -311,7 +311,7 @@ static void shm_ends_with_the_process(void **state)
 
 /* ---- detaching ---- */
 
-/* Goal: a target that is detached calls its handler no more, ends all of its writes, and goes when nothing of it is on
+/* Goal: a detached target calls its handler no more, ends all of its writes, and goes when nothing of the target is on
  * its way. */
 static void shm_detach_ends_what_is_under_way(void **state)
 {

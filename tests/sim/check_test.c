@@ -582,7 +582,8 @@ static void reader_that_went_back_sees_that_record_next(void **state)
     }
 }
 
-/* Goal: what an operator gave up may be missing, and nothing else: before it, after it, or as if all before it went. */
+/* Goal: records that an operator gave up may be missing, and no others: none before, none after, and not all earlier
+ * records. */
 static void record_that_was_not_given_up_is_missed(void **state)
 {
     (void)state;

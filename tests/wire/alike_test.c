@@ -60,8 +60,8 @@ static void alike_offsets_end_where_they_take_a_byte_more(void **state)
     }
 }
 
-/* Goal: what is not compared of records that look alike makes them decoded. Three records; a byte of the second is
- * another one, so that it is malformed. */
+/* Goal: records that look alike are decoded where bytes of them are not compared. Three records; a byte of the second
+ * differs, so that the record is malformed. */
 static void alike_records_are_compared_in_all_that_they_say(void **state)
 {
     (void)state;
