@@ -212,7 +212,8 @@ static void refusals_are_told_in_words(void **state)
     }
 }
 
-/* Goal: why it is not here is said by what holds when it is written; where that has changed, by the code alone. */
+/* Goal: a refusal has the words of the log's state at the time of the answer; where the state has changed since the
+ * refusal, the answer has the code alone. */
 static void refusal_of_a_route_is_told_as_it_is_now(void **state)
 {
     (void)state;

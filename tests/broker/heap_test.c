@@ -87,7 +87,8 @@ static void budget_has_room_for_so_many_cores(void **state)
     assert_true(leat_node_least_memory(2) <= 192 * mib);
 }
 
-/* Goal: a server is not started with less memory than what it has stored takes; with what it was stored in it is. */
+/* Goal: a server does not start with less memory than its stored data takes; with the memory that it had when it stored
+ * the data, a server starts. */
 static void least_memory_holds_what_is_stored(void **state)
 {
     (void)state;
@@ -267,8 +268,8 @@ static void connections_count_beyond_what_the_budget_has_a_place_for(void **stat
     free(store);
 }
 
-/* Goal: whoever comes from many addresses, as an owner of many networks of IPv6 does, takes no more memory than others:
- * what addresses take counts with their connections. And one address leaves others half of the place. */
+/* Goal: a client with many addresses, like the owner of many networks of IPv6, takes no more memory than other clients:
+ * the memory of addresses counts with their connections. And one address leaves half of the place to others. */
 static void addresses_count_with_their_connections(void **state)
 {
     (void)state;

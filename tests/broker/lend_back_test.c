@@ -407,8 +407,8 @@ static void segments_that_are_wanted_are_had_back_at_the_look(void **state)
 
 /* ---- rests ---- */
 
-/* Goal: who has taken its rest reads on: fetches that waited for that, and requests. Of its rest nothing is counted any
- * more, be it a single byte. */
+/* Goal: a connection that has taken its rest goes on, with the fetches that waited for that, and with requests. No byte
+ * of the rest counts any more. */
 static void connection_that_takes_its_rest_goes_on(void **state)
 {
     (void)state;
@@ -466,8 +466,8 @@ static void rests_are_closed_until_there_is_room(void **state)
     end();
 }
 
-/* Goal: who would hold more than any other is closed itself, whether it has a rest yet or not, and what it leaves is
- * not kept. Who would hold as much as another goes first, too. */
+/* Goal: a connection that would hold more than any other is closed itself, whether the connection has a rest yet or
+ * not, and the rest that it leaves is not kept. A connection that would hold as much as another goes first, too. */
 static void connection_that_would_hold_most_is_closed(void **state)
 {
     (void)state;

@@ -170,8 +170,9 @@ static void who_is_slow_gives_its_buffer_back_and_has_short_answers(void **state
     desk_free(desk);
 }
 
-/* Goal: all rests together have a limit, and who has had one for the longest is closed, of the address that holds most:
- * not who has just been sent a large answer. Who holds all of it alone is not. */
+/* Goal: all rests together have a limit. Past the limit the connection that has had a rest for longest is closed, of
+ * the address that holds most, and not a connection that has just been sent a large answer. A connection that holds all
+ * of the limit alone is not closed. */
 static void who_leaves_its_rest_for_longest_is_closed(void **state)
 {
     (void)state;

@@ -119,7 +119,7 @@ static void place_that_is_not_there_is_refused_by_name(void **state)
     }
 }
 
-/* Goal: why it is not here is said by what holds when it is answered. */
+/* Goal: a refusal has the words of the log's state at the time of the answer. */
 static void log_that_is_not_here_is_refused_by_name(void **state)
 {
     (void)state;

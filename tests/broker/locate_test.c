@@ -239,7 +239,7 @@ static void each_of_a_link_is_begun_once(void **state)
     end();
 }
 
-/* Goal: addresses have turns, and of each its connections; in one callback one log is looked at. */
+/* Goal: addresses have turns, and within an address its connections; a callback looks at one log. */
 static void addresses_have_turns(void **state)
 {
     (void)state;
@@ -372,7 +372,7 @@ static void coordinators_are_asked_of_offsets_alone(void **state)
     }
 }
 
-/* Goal: one catching up is under way; who asks meanwhile waits for the next one. */
+/* Goal: one catching up is under way at a time; a locate that asks meanwhile waits for the next catching up. */
 static void one_question_is_under_way(void **state)
 {
     (void)state;

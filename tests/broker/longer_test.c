@@ -222,8 +222,8 @@ static void collect_longer_copy_of_other_bytes_is_not(void **state)
     }
 }
 
-/* Goal: while a longer copy can't be looked at the recovery waits, and is told nothing rather than a part where
- * that takes too long: nobody may take it for all that there is. */
+/* Goal: while a longer copy can't be looked at the recovery waits. Where the wait is too long the recovery is told
+ * nothing, rather than a part that it would take for all. */
 static void collect_longer_copy_in_use_is_waited_for(void **state)
 {
     (void)state;
@@ -257,8 +257,8 @@ static struct leat_takeover *takeover_of(struct desk *desk, struct leat_extent e
     return takeover;
 }
 
-/* Goal: the new owner makes its log of the longer copy that it has itself, cut to the end: no other node need
- * have one, or be up. */
+/* Goal: the new owner makes its log of its own longer copy, cut to the end: no other node need have a copy, or be
+ * up. */
 static void takeover_longer_copy_is_cut_and_taken(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void pull_goes_on_when_a_connection_broke(void **state)
     desk_free(desk);
 }
 
-/* Goal: one whose source is gone ends soon: the rest of the attempt waits for it. */
+/* Goal: a pull whose source is gone ends soon: the rest of the attempt waits for the pull. */
 static void pull_from_a_dead_node_ends_soon(void **state)
 {
     (void)state;

@@ -188,7 +188,7 @@ static void loss_between_others_is_accepted(void **state)
     }
 }
 
-/* Goal: what is still there after that is refused by name. */
+/* Goal: damage that is still there after an accepted loss is refused by name. */
 static void loss_that_could_not_be_accepted_is_told(void **state)
 {
     (void)state;

@@ -52,7 +52,7 @@ static void log_without_copies_is_made_anew_at_once(void **state)
     end();
 }
 
-/* Goal: the last segment that is kept, and the highest offset that is known, whatever knows it. */
+/* Goal: the call names the last segment that is kept and the highest known offset, whichever source knows them. */
 static void what_is_left_is_named_by_who_knows_most(void **state)
 {
     (void)state;
@@ -94,7 +94,7 @@ static void what_is_left_is_named_by_who_knows_most(void **state)
     }
 }
 
-/* Goal: of what is not here, what others may have is asked for. */
+/* Goal: segments that are not here, and that other nodes may have, are asked for. */
 static void missing_segments_are_asked_for_behind_the_loss(void **state)
 {
     (void)state;
@@ -128,7 +128,8 @@ static void missing_segments_are_asked_for_behind_the_loss(void **state)
     }
 }
 
-/* Goal: what a start has kept for it is what it is made of; a log of nothing begins at its first segment. */
+/* Goal: a log is made of the segments that a start has kept for it; a log without segments begins at its first
+ * segment. */
 static void segments_that_a_start_kept_are_kept(void **state)
 {
     (void)state;
@@ -296,7 +297,7 @@ static void loss_that_is_refused_leaves_the_log(void **state)
     }
 }
 
-/* Goal: a log that is another's by then, or has gone, is none of this call's; one that stands in goes. */
+/* Goal: the call leaves alone a log that has another owner by then, or has gone; a log that stands in goes. */
 static void loss_committed_late_leaves_what_is_there(void **state)
 {
     (void)state;

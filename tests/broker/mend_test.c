@@ -318,7 +318,7 @@ static void copies_are_fetched_at_a_bounded_rate(void **state)
     end();
 }
 
-/* Goal: a log that has gone meanwhile, or has no use for it any more, ends it. */
+/* Goal: a repair ends when its log has gone meanwhile, or has no use for the repair any more. */
 static void copy_for_a_log_that_has_gone_is_not_written(void **state)
 {
     (void)state;
@@ -413,7 +413,7 @@ static void segment_of_a_log_that_has_gone_is_not_given_up(void **state)
     end();
 }
 
-/* Goal: one that could not be asked begins the time anew. */
+/* Goal: a node that could not be asked restarts the time after which no node has the segment. */
 static void nobody_has_it_only_where_all_could_be_asked(void **state)
 {
     (void)state;

@@ -119,7 +119,7 @@ static void call_is_checked_before_anything_stops(void **state)
     end();
 }
 
-/* Goal: one whose stream is looked for first goes on by itself. */
+/* Goal: a call whose stream is looked for first goes on by itself. */
 static void call_waits_for_its_stream(void **state)
 {
     (void)state;

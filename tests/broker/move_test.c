@@ -458,7 +458,7 @@ static void target_that_has_met_too_few_is_waited_for(void **state)
     end();
 }
 
-/* Goal: what an answer names that was cut short is not believed. */
+/* Goal: an answer that was cut short is not believed. */
 static void answer_that_is_cut_short_has_met_nobody(void **state)
 {
     (void)state;

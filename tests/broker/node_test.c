@@ -417,8 +417,8 @@ static void host_retire(void *ctx, struct leat_rmem_arena *arena)
     said("retire %u", (unsigned)(arena - (struct leat_rmem_arena *)ctx));
 }
 
-/* Goal: the store gets all memory that an earlier process of this node left, as what it may read; what it frees goes
- * back to the host, on core 0. No more is looked at than there is room for. */
+/* Goal: the store gets all memory that an earlier process of this node left, to read; memory that the store frees goes
+ * back to the host, on core 0. The node looks at no more arenas than there is room for. */
 static void memory_of_an_earlier_process_is_the_stores(void **state)
 {
     (void)state;
@@ -547,7 +547,8 @@ static void node_is_not_created_without_memory(void **state)
 
 /* ---- what parts tell ---- */
 
-/* Goal: what the store tells of a segment reaches whoever has it, and where nobody does stays with it. */
+/* Goal: news of a segment from the store reaches the actor that has the segment; where none has it the news stays with
+ * the store. */
 static void segments_reach_whoever_has_them(void **state)
 {
     (void)state;

@@ -228,7 +228,8 @@ static void largest_calls_are_served_one_at_a_time(void **state)
     desk_free(desk);
 }
 
-/* Goal: answers that wait go out in their order, as many as there is room for; one that is larger than all has half. */
+/* Goal: waiting answers go out in their order, as many as there is room for; an answer that is larger than all of the
+ * room has half of it. */
 static void waiting_answers_go_out_in_order_as_room_comes(void **state)
 {
     (void)state;
@@ -281,7 +282,7 @@ static void those_who_hold_go_before_those_who_wait(void **state)
     desk_free(desk);
 }
 
-/* Goal: who has just begun to owe is not closed for what others have held for long. */
+/* Goal: a connection that has just begun to owe is not closed for answers that others have owed for long. */
 static void who_begins_to_owe_has_its_time(void **state)
 {
     (void)state;
@@ -385,8 +386,8 @@ static void who_takes_its_answers_comes_before_addresses_that_let_theirs_lie(voi
     desk_free(desk);
 }
 
-/* Goal: where there is no room, who has taken all its answers still gets one that is not large, until these alone are
- * too many; then they come before large ones. */
+/* Goal: where there is no room, a connection that has taken all its answers still gets a small answer, until such
+ * answers alone are too many; then they come before large answers. */
 static void last_part_is_for_small_answers_of_those_who_owe_nothing(void **state)
 {
     (void)state;
@@ -454,7 +455,8 @@ static void who_does_not_take_an_answer_of_the_last_part_goes_soon(void **state)
     desk_free(desk);
 }
 
-/* Goal: as long as others wait for what requests hold, those of whoever takes no answers are not waited for. */
+/* Goal: as long as others wait for the structs of requests, nobody waits for the requests of a connection that takes no
+ * answers. */
 static void who_holds_up_requests_goes(void **state)
 {
     (void)state;
@@ -483,7 +485,7 @@ static void who_holds_up_requests_goes(void **state)
     desk_free(desk);
 }
 
-/* Goal: however many connections an address has, it has half; it waits, and others do not notice. */
+/* Goal: however many connections an address has, the address has half; it waits, and other addresses do not notice. */
 static void address_has_half(void **state)
 {
     (void)state;
@@ -511,7 +513,7 @@ static void address_has_half(void **state)
     desk_free(desk);
 }
 
-/* Goal: whoever is over its address's half holds up nobody behind it, though it wants more than is left. */
+/* Goal: an address that is over its half holds up nobody behind it, though the address wants more than is left. */
 static void who_is_over_its_half_holds_up_no_line(void **state)
 {
     (void)state;

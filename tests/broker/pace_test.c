@@ -244,8 +244,8 @@ static void work_run(struct leat_pace_step *step)
     work->desk->done_count++;
 }
 
-/* Goal: what many waited for comes at once, and what they do then is not done in one turn; whoever has gone waits for
- * no turn. */
+/* Goal: works that waited for the same event become ready at once, and are not all done in one turn; the work of a
+ * closed connection waits for no turn. */
 static void work_that_has_waited_is_done_in_turns(void **state)
 {
     (void)state;
@@ -293,7 +293,8 @@ static void work_that_can_not_wait_is_done_at_once(void **state)
     }
 }
 
-/* Goal: what is left of a request is done at its turn, by whoever was named last; who has gone does it at once. */
+/* Goal: the rest of a request is done at its turn, by the function that was named last; the rest of a closed connection
+ * is done at once. */
 static void rest_of_a_request_is_left_for_a_later_turn(void **state)
 {
     (void)state;

@@ -65,7 +65,7 @@ static void log_that_goes_while_it_is_opened_hears_nothing(void **state)
     end();
 }
 
-/* Goal: a commit is of one epoch and one version; what comes meanwhile goes with the next. */
+/* Goal: a commit is of one epoch and one generation; a log that comes meanwhile goes with the next commit. */
 static void logs_of_other_epochs_or_versions_are_opened_apart(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void so_many_logs_are_in_one_commit(void **state)
     end();
 }
 
-/* Goal: refused for one of them, each is asked for alone; and alone it hears what is said. */
+/* Goal: when a request is refused for one of its logs, each log is asked for alone, and then hears its own answer. */
 static void logs_refused_together_are_opened_alone(void **state)
 {
     (void)state;
@@ -196,7 +196,8 @@ static void commit_is_of_its_own_logs(void **state)
     end();
 }
 
-/* Goal: what is nobody's fault, what is of one log, and what comes as the core stops is told as it is. */
+/* Goal: a refusal that no log has caused, a refusal of a single log, and a refusal while the core stops are reported as
+ * they are. */
 static void refusal_is_told(void **state)
 {
     (void)state;
@@ -280,7 +281,7 @@ static void idle_logs_come_round_in_a_minute(void **state)
     }
 }
 
-/* Goal: one that is moved is cared for, and nothing else is done with what goes. */
+/* Goal: a log that is being moved is cared for; nothing else is done for a log that goes. */
 static void log_that_goes_is_left_but_for_a_move(void **state)
 {
     (void)state;
@@ -331,7 +332,8 @@ static void older_segments_are_looked_for_now_and_then(void **state)
     end();
 }
 
-/* Goal: damage in front that was not known at the start is told once it is; of one that stopped is said why. */
+/* Goal: damage at the front that was not known at the start is reported once it is known; a stopped log says already
+ * why. */
 static void damage_in_front_is_told_later(void **state)
 {
     (void)state;
@@ -402,7 +404,7 @@ static void room_is_not_short_as_the_machine_begins(void **state)
 
 /* ---- while the core stops ---- */
 
-/* Goal: those that stop are cared for; after so many ticks they are left as they are, in a cluster. */
+/* Goal: logs that stop are cared for; in a cluster they are left as they are after a limited number of ticks. */
 static void core_that_stops_does_not_wait_for_ever(void **state)
 {
     (void)state;

@@ -64,7 +64,7 @@ static void table_without_memory_has_longer_chains(void **state)
     end();
 }
 
-/* Goal: it is in no list of its core any more. */
+/* Goal: a log that goes is in no list of its core any more. */
 static void log_that_goes_is_nowhere(void **state)
 {
     (void)state;
@@ -203,8 +203,8 @@ static void log_that_cant_be_made_leaves_nothing(void **state)
     }
 }
 
-/* Goal: a log that is made again begins to look for what is missing anew. A node that was down may have some of that:
- * its loss is not accepted before all have been asked again. */
+/* Goal: a log that is made again looks for its missing segments anew. A node that was down may have some of these:
+ * their loss is not accepted before all nodes have been asked again. */
 static void log_is_made_again(void **state)
 {
     (void)state;

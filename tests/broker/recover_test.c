@@ -337,8 +337,8 @@ static void loss_accepted_of_a_log_that_is_given_up_meanwhile_is_told(void **sta
     }
 }
 
-/* Goal: the coordinators' answer comes when the log has gone, and another has come in its place: that one is none of
- * the call's. */
+/* Goal: the coordinators' answer comes when the log has gone, and another log has come in its place: the call leaves
+ * the new log alone. */
 static void loss_accepted_leaves_the_log_that_came_after_it(void **state)
 {
     (void)state;
@@ -391,7 +391,7 @@ static void loss_accepted_while_the_core_stops_is_waited_for(void **state)
     }
 }
 
-/* Goal: so is one whose stream is deleted at each step. */
+/* Goal: the call also ends where the stream is deleted at each step. */
 static void loss_accepted_of_a_stream_that_goes_ends(void **state)
 {
     (void)state;

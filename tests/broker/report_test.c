@@ -124,7 +124,7 @@ static void report_names_nodes_that_refuse_this_one_as_dead(void **state)
     desk_free(desk);
 }
 
-/* Goal: so does one whose links are not let in. What else a link may be refused for is not that. */
+/* Goal: the report also names a node that refuses the links of this node. Other refusals of a link are not named. */
 static void report_names_nodes_that_let_no_link_of_this_one_in(void **state)
 {
     (void)state;

@@ -174,7 +174,8 @@ static enum leat_handled take_one(struct leat_peer *peer, const uint8_t *data, s
     return LEAT_HANDLED;
 }
 
-/* Goal: so many requests of one connection are under way; it is read from again when half of them are answered. */
+/* Goal: a limited number of requests of one connection is under way; the connection is read again when half of them are
+ * answered. */
 static void who_has_many_requests_under_way_is_not_read_from(void **state)
 {
     (void)state;

@@ -160,8 +160,9 @@ static void log_whose_front_is_not_known_waits(void **state)
     ends();
 }
 
-/* Goal: the one behind has to be mended first: what it names is not known. In memory it is known. Where no node has its
- * bytes, what it names is missing. */
+/* Goal: a segment behind a gap has to be repaired first where its file never got its bytes: the segment that it names
+ * is not known. With the bytes in memory the named segment is known. Where no node has the bytes, the named segment is
+ * missing. */
 static void segment_that_its_file_never_got_comes_first(void **state)
 {
     (void)state;
@@ -223,7 +224,7 @@ static void asks_later(bool there)
     assert_int_equal(it.partition.backfill_ticks, there ? LEAT_OLDER_TICKS - 1 : 5);
 }
 
-/* Goal: it is read whole, where it is still there. */
+/* Goal: the start entry of the segment behind a gap is read whole, where the segment is still there. */
 static void start_of_the_one_behind_is_read_whole(void **state)
 {
     (void)state;
@@ -262,8 +263,9 @@ static void start_of_the_one_behind_is_read_whole(void **state)
     }
 }
 
-/* Goal: one that is damaged is mended, and nothing that it says counts; where it begins elsewhere it is another one.
- * What it names is missing only where no node has its bytes. */
+/* Goal: a segment behind a gap that is damaged is repaired, and nothing in its start entry counts; a start entry with
+ * another base offset is another segment's. The segment before is missing only where no node has the bytes of the
+ * damaged segment. */
 static void start_of_the_one_behind_is_damaged(void **state)
 {
     (void)state;
@@ -306,7 +308,7 @@ static void start_of_the_one_behind_is_damaged(void **state)
     }
 }
 
-/* Goal: what lies in other gaps is not missing because one segment after a gap is lost. Nodes are asked for it. */
+/* Goal: segments in other gaps are not missing because one segment after a gap is lost. Nodes are asked for them. */
 static void gap_before_a_lost_segment_ends_no_pass(void **state)
 {
     (void)state;

@@ -552,8 +552,8 @@ static void crowd_is_looked_for_in_the_whole_table(void **state)
     assert_true(was_last);
 }
 
-/* Goal: an address is refused from a quarter of the table on, when that is half full, and with no table of addresses
- * nobody is; who is known, or whose address is not, goes on. */
+/* Goal: once the table is half full, an address that has a quarter of the table is refused. Without a table of
+ * addresses none is refused. A known producer, and a producer whose address is not known, go on. */
 static void address_is_refused_from_a_quarter_on(void **state)
 {
     (void)state;

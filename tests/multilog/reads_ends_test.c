@@ -116,7 +116,7 @@ static struct leat_entry *entry_at(uint32_t index, uint32_t at)
     return (struct leat_entry *)(void *)(bytes_of + at);
 }
 
-/* Goal: each end of a read says what it is: nothing there yet, damage, a place that is none. */
+/* Goal: each end of a read is named: no record there yet, damage, a place that is none. */
 static void each_end_of_a_read_is_said(void **state)
 {
     (void)state;

@@ -102,7 +102,8 @@ static void states_replace_what_was_known(void **state)
     assert_int_equal(known.count, 0);
 }
 
-/* Goal: as many as a start entry can have, and no more; what they say besides is theirs. */
+/* Goal: as many states of producers are read as a start entry can have, and no more; bytes after them belong to the
+ * states. */
 static void states_are_no_more_than_an_entry_has(void **state)
 {
     (void)state;

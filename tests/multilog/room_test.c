@@ -67,8 +67,8 @@ static void segment_is_as_large_as_its_log_rolls(void **state)
              "16384 16384 65536 1048576 8388608\n");
 }
 
-/* Goal: where there is no memory for a segment more none is asked for; appends are refused by name, for a second;
- * what is to free others may take what is spare. */
+/* Goal: where there is no memory for another segment none is asked for, and appends are refused by name, for a second.
+ * Requests that free memory may take the spare segment. */
 static void segment_without_memory_is_refused_by_name(void **state)
 {
     (void)state;
@@ -271,8 +271,8 @@ static void oldest_producers_go_first(void **state)
     }
 }
 
-/* Goal: what counts as accepted here is what has been, whatever the sequences: compared with all that were, over their
- * wrap. */
+/* Goal: a sequence counts as accepted exactly where it has been accepted: compared with all sequences that were, also
+ * over their wrap. */
 static void sequences_are_judged_by_all_that_were_accepted(void **state)
 {
     (void)state;

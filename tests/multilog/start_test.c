@@ -337,7 +337,8 @@ static void start_entry_that_is_nonsense_is_damage(void **state)
              "  woken: state 0, from 6/60, told 60, missing 0 to 0, 3 producers\n");
 }
 
-/* Goal: likewise what is wrong in other ways; and a log whose end was given up goes on, and knows nobody. */
+/* Goal: likewise a start entry that is wrong in other ways. A log whose end was given up goes on, and knows no
+ * producer. */
 static void start_entry_that_is_wrong_is_damage(void **state)
 {
     (void)state;
@@ -597,8 +598,8 @@ static void who_is_above_is_told_when_all_was_read(void **state)
     }
 }
 
-/* Goal: other nodes are asked for the last segment, where it is what is damaged; also where the log goes on without
- * it, as its end was given up. Of a log that ends nobody is asked to take its part. */
+/* Goal: other nodes are asked for the last segment, where this segment is damaged, also where the log goes on without
+ * the segment, as its end was given up. For a log that ends no node is asked. */
 static void last_segment_that_is_damaged_is_asked_for(void **state)
 {
     (void)state;

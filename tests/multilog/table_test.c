@@ -271,7 +271,7 @@ static void each_place_is_given_up_by_its_row(void **state)
     end(fake);
 }
 
-/* Goal: a row that can't be written ends it; what was passed over is not seen then. */
+/* Goal: a row that can't be written ends the skipping; bytes that were passed over do not count as seen then. */
 static void row_that_can_not_be_written_gives_up_nothing(void **state)
 {
     (void)state;
@@ -312,8 +312,8 @@ static void row_that_can_not_be_written_gives_up_nothing(void **state)
              "skipped\n");
 }
 
-/* Goal: what can't be given up now is passed over: a segment that goes, or that the store works on; of a log that is
- * damaged its last segment alone. */
+/* Goal: damage that can't be given up now is left: in a segment that goes, or that the store works on. Of a damaged log
+ * only the last segment is given up. */
 static void what_goes_is_not_given_up(void **state)
 {
     (void)state;

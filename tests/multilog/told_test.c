@@ -33,8 +33,8 @@ static void info_tell(void)
           (unsigned long long)i.missing_segments, (unsigned long long)i.missing_end);
 }
 
-/* Goal: groups are counted from where the log begins to its last segment; what is missing in front is told unless it is
- * on its way. */
+/* Goal: segment groups are counted from where the log begins to its last segment; missing segments at the front are
+ * reported unless they are on their way. */
 static void groups_and_what_is_missing_are_told(void **state)
 {
     (void)state;

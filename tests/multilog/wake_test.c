@@ -173,7 +173,7 @@ static void line_end(struct fake **fakes, struct leat_restore_budget *restore_bu
         fake_destroy(fakes[i]);
 }
 
-/* Goal: whoever stands in line keeps its place while nothing changes for it, however often it has a turn. */
+/* Goal: a log that stands in line keeps its place while nothing changes for it, however often the log has a turn. */
 static void place_in_line_is_kept(void **state)
 {
     (void)state;

@@ -56,8 +56,8 @@ static void calls_ask_for_what_they_say(void **state)
     close_file(file);
 }
 
-/* Goal: space is asked for from the file's beginning; where that is not supported, zeros are written from its end on,
- * and never over what it has. */
+/* Goal: space is asked for from the file's beginning. Where that is not supported, zeros are written from the file's
+ * end on, and never over its bytes. */
 static void space_is_allocated_or_written(void **state)
 {
     (void)state;

@@ -253,7 +253,7 @@ static void syncs_go_one_after_the_other(void **state)
     close_file(file);
 }
 
-/* Goal: what was submitted runs first, all of it. */
+/* Goal: all submitted operations run before an operation that runs at once. */
 static void operations_at_once_come_behind_those_submitted(void **state)
 {
     (void)state;

@@ -261,8 +261,8 @@ static void calls_that_are_refused_are_told_by_name(void **state)
     assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), 0);
 }
 
-/* Goal: a sync that failed once is the file's end, whatever is asked of it; that it was for space is told the first
- * time. */
+/* Goal: a sync that failed once is the end of the file, whatever call comes then; the first report says where the sync
+ * was for space. */
 static void calls_after_a_failed_sync_are_refused(void **state)
 {
     (void)state;
@@ -283,8 +283,8 @@ static void calls_after_a_failed_sync_are_refused(void **state)
         }
 }
 
-/* Goal: what the system does in parts, or begins and is interrupted in, is done whole; where it takes nothing, that is
- * an end. */
+/* Goal: an operation that the system does in parts, or that a signal interrupts, is done whole; where the system takes
+ * no byte, the operation ends. */
 static void calls_that_do_a_part_go_on(void **state)
 {
     (void)state;
@@ -403,7 +403,8 @@ static void calls_open_without_direct_writes_where_they_must(void **state)
     disk->close(disk->ctx, file);
 }
 
-/* Goal: what ended beside this thread counts as it was: whole, in part, which is gone on with, or refused. */
+/* Goal: an operation that ended beside this thread counts as it ended: whole, in part, so that the rest is done, or
+ * refused. */
 static void calls_that_ended_elsewhere_are_made_whole(void **state)
 {
     (void)state;

@@ -307,8 +307,8 @@ static void operations_of_a_turn_are_256(void **state)
     deliver_all();
 }
 
-/* Goal: writes that may be under way together are, as many as there is room for; one that may not, and a sync, end a
- * group. */
+/* Goal: writes that may be under way together are, as many as there is room for; a write that may not, and a sync, end
+ * a group. */
 static void writes_go_together_as_far_as_they_may(void **state)
 {
     (void)state;
@@ -418,8 +418,8 @@ static void operations_beside_go_to_their_crew(void **state)
              "readers\n");
 }
 
-/* Goal: a thread that waits goes on with what comes, behind an actor's last one, too; one that is to stop does what is
- * there first, and does not wait. */
+/* Goal: a waiting thread goes on with the next operation, also behind the last operation of an actor. A thread that is
+ * to stop first does the operations that are there, and does not wait. */
 static void threads_of_a_crew_wait_and_stop(void **state)
 {
     (void)state;

@@ -175,7 +175,7 @@ static void writes_are_given_at_once_and_waited_for(void **state)
     TRACE_IS("");
 }
 
-/* Goal: what the kernel does not take is run one after the other: the rest, or all of it. */
+/* Goal: operations that the kernel does not take are run one after the other: the rest of them, or all. */
 static void writes_that_are_not_taken_are_run(void **state)
 {
     (void)state;

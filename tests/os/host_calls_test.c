@@ -87,7 +87,7 @@ static void host_open_makes_an_arena_without_a_file(void **state)
     assert_null(rmem.arenas[1]);
 }
 
-/* Goal: what is refused leaves nothing behind, and says whose arena it was to be. */
+/* Goal: a refused arena leaves nothing behind, and the refusal says whose arena it was to be. */
 static void host_open_refused_leaves_nothing(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void host_open_refused_leaves_nothing(void **state)
 
 #define PATH "/shm/leat-rmem-0000000000abc123-02132435465768798a9bacbdcedff001"
 
-/* Goal: the first step makes the file, with a header that says all of it; each has its memory before it is counted. */
+/* Goal: the first step makes the file, with a complete header; each step has its memory before it is counted. */
 static void host_grow_makes_the_file_then_steps(void **state)
 {
     (void)state;

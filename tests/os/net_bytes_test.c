@@ -16,7 +16,8 @@ static void amid_pause(struct leat_conn *conn)
 
 /* ---- reading ---- */
 
-/* Goal: bytes are shown as they come, all of them and once; what is not consumed is shown again with what follows. */
+/* Goal: bytes are shown as they come, all of them and once; bytes that are not consumed are shown again, with the bytes
+ * that follow. */
 static void rest_is_shown_with_what_follows(void **state)
 {
     (void)state;
@@ -41,7 +42,8 @@ static void rest_is_shown_with_what_follows(void **state)
     alone_end();
 }
 
-/* Goal: who wants more is not called before that is there; what is kept room for grows with what has come. */
+/* Goal: a handler that wants more bytes is not called before they are there; the room for kept bytes grows with the
+ * bytes that have come. */
 static void nobody_is_called_before_there_is_enough(void **state)
 {
     (void)state;
@@ -456,7 +458,7 @@ static void more_is_read_after_a_large_frame(void **state)
     alone_end();
 }
 
-/* Goal: little that is kept is put in front of new bytes; more than that stays where it is. */
+/* Goal: few kept bytes are put in front of new bytes; more kept bytes stay where they are. */
 static void where_new_bytes_go_depends_on_what_is_kept(void **state)
 {
     (void)state;

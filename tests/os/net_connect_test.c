@@ -36,7 +36,7 @@ static void end(void)
     assert_true(leat_os_net_stopped(&here));
 }
 
-/* Goal: a number is not looked up; what was sent before the handshake leaves after it. */
+/* Goal: a numeric address is not looked up; sends before the handshake leave after it. */
 static void number_is_connected_to_at_once(void **state)
 {
     (void)state;
@@ -261,7 +261,8 @@ static void cause_of_an_end_is_told(void **state)
         }
 }
 
-/* Goal: a socket whose error can't be read has failed by that; one that can't be watched lacks memory. */
+/* Goal: where the error of a socket can't be read, the failed read is the error; a socket that can't be watched lacks
+ * memory. */
 static void socket_that_tells_nothing_has_failed(void **state)
 {
     (void)state;

@@ -34,8 +34,8 @@ static struct leat_conn *kept_behind(size_t bytes, size_t consumed)
     return conn;
 }
 
-/* Goal: what has to be kept with it goes behind it where there is room; else it is moved to the front, and only then is
- * more room taken. */
+/* Goal: new bytes go behind the kept bytes where there is room. Else the kept bytes are moved to the front, and only
+ * then is more room taken. */
 static void room_in_front_serves_before_more_is_taken(void **state)
 {
     (void)state;
@@ -105,7 +105,8 @@ static void rest_is_put_in_front_from_where_it_lies(void **state)
     alone_end();
 }
 
-/* Goal: much of it stays, and what comes is read behind it; room that it has need not be asked for. */
+/* Goal: many kept bytes stay, and new bytes are read behind them; room that the connection has need not be asked
+ * for. */
 static void rest_is_read_behind_from_where_it_lies(void **state)
 {
     (void)state;

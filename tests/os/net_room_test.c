@@ -330,7 +330,7 @@ static void rest_without_memory_ends_the_connection(void **state)
     }
 }
 
-/* Goal: the largest frame is shown whole; who does not take it then never will. */
+/* Goal: the largest frame is shown whole; a handler that does not take it then never will. */
 static void frame_that_nobody_takes_ends_the_connection(void **state)
 {
     (void)state;

@@ -269,7 +269,8 @@ static struct leat_conn *partly_gone(size_t gone)
     return conn;
 }
 
-/* Goal: what a send borrows can be had back at any time: what has not left of it goes on from elsewhere. */
+/* Goal: the memory that a send borrows can be had back at any time: the bytes that have not left go on from
+ * elsewhere. */
 static void replaced_send_goes_on_from_elsewhere(void **state)
 {
     (void)state;

@@ -53,7 +53,8 @@ static void unix_socket_lies_in_the_data_directory(void **state)
     alone_end();
 }
 
-/* Goal: it has a short name of its own in that directory, and what can't be made is named with its cause. */
+/* Goal: the socket has a short name of its own in that directory, and a socket that can't be made is reported with the
+ * cause. */
 static void unix_socket_that_can_not_be_made_is_told(void **state)
 {
     (void)state;

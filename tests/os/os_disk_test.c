@@ -278,7 +278,8 @@ static void refusals_start(void *actor)
     test->real->rig.finish(test->real->rig.ctx);
 }
 
-/* Goal: what the system refuses is refused, by its name, and has changed nothing; what it does in part is done. */
+/* Goal: a call that the system refuses is refused by name, and has changed nothing; a call that the system does in part
+ * is done. */
 static void refusals_are_told(void **state)
 {
     (void)state;
