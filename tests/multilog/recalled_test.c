@@ -102,8 +102,8 @@ static void states_replace_what_was_known(void **state)
     assert_int_equal(known.count, 0);
 }
 
-/* Goal: as many states of producers are read as a start entry can have, and no more; bytes after them belong to the
- * states. */
+/* Goal: a start entry may have as many states of producers as there is room for, and no more; the other fields of a
+ * state are the producer's own. */
 static void states_are_no_more_than_an_entry_has(void **state)
 {
     (void)state;

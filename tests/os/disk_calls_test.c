@@ -261,8 +261,8 @@ static void calls_that_are_refused_are_told_by_name(void **state)
     assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), 0);
 }
 
-/* Goal: a sync that failed once is the end of the file, whatever call comes then; the first report says where the sync
- * was for space. */
+/* Goal: a sync that failed once is the end of the file, whatever call comes then; only the first failure says that the
+ * disk was full. */
 static void calls_after_a_failed_sync_are_refused(void **state)
 {
     (void)state;

@@ -188,7 +188,7 @@ static bool struck(struct sim_aims *aims, struct sim_server *server)
         return true;
     case AMID_TRIM:
         if (!any_log(server, log_gives_up)) return false;
-        /* What it has itself must not be what the others are asked for. */
+        /* The replica of this node must not be the replica for which the other nodes are asked. */
         server->away_us_max = AWAY_US_MAX;
         die_soon(aims, server, 3000);
         return true;

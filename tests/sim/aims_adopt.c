@@ -40,7 +40,7 @@ static struct sim_server *server_named(const char *name)
     return NULL;
 }
 
-/* One whose writer lives before any other. */
+/* A replica that is being adopted; if there are several, first a replica whose writer lives. */
 static bool adopted_by(const struct sim_server *server, struct leat_replica_seen *out_adopted)
 {
     struct leat_replica_seen rep = {0};
@@ -53,7 +53,7 @@ static bool adopted_by(const struct sim_server *server, struct leat_replica_seen
     return out_adopted->at != NULL;
 }
 
-/* Another than that one, and than who wrote it. */
+/* A living server other than these two. */
 static struct sim_server *third(const struct sim_server *one, const struct sim_server *other)
 {
     struct scenario *scenario = aim.scenario;

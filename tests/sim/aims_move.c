@@ -134,7 +134,7 @@ static void old_dies(struct sim_server *owner)
     sim_world_at(world, world->now_us + OLD_US_MAX, reader_due, NULL)->n = aim.stream;
 }
 
-/* What it has to say before it ends nobody hears, so that it is called dead. */
+/* No other node hears what this server has to say before it ends, so that the server is called dead. */
 static void unheard(const struct sim_server *server)
 {
     struct scenario *scenario = aim.scenario;

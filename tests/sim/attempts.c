@@ -33,11 +33,11 @@ struct asked {
     uint32_t node, epoch; /* who is asked; whose log it was then */
     uint64_t incarnation; /* ... and which node was asked */
     unsigned counted;     /* copies that counted there then, or may be handed to its backup since */
-    uint64_t holders;     /* nodes whose rows have it, one bit each */
+    uint64_t holders;     /* nodes whose rows have the copy, one bit each */
 };
 
-/* Of each node, as a leader. What an attempt asks for is kept here: one that commits nothing has forgotten it by the
- * end of the turn in which it fails. */
+/* Of each node, as a leader. The copies that an attempt asks for are kept here: an attempt that commits nothing has
+ * forgotten them by the end of the turn in which it fails. */
 static struct {
     uint64_t attempt;
     enum leat_recovery_phase phase;

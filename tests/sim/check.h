@@ -66,9 +66,9 @@ struct check_reader {
     bool unordered; /* segment groups of a parallel group come in any order */
     bool verifier;  /* the final pass: what it reads is what is there */
 };
-/** A consumer begins, or its positions were taken away: the next record of each log may be an earlier
- * one again. Of a group: not before what is committed now; whoever was given its logs before others
- * committed more may read on, late, from where it was told. */
+/** A consumer begins, or its positions were taken away: the next record of each log may be an earlier record again. A
+ * member of a group does not begin before the offset that is committed now; a member that was given its logs before
+ * others committed more may read on, late, from the offset that it was given. */
 void check_reader_reset(const struct check *check, struct check_reader *reader);
 void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref log,
                 uint64_t offset, struct check_value value);
@@ -76,12 +76,12 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
  * offset `found`; rc OFFSET_OUT_OF_RANGE: there is said to be nothing. */
 void check_addressed(struct check *check, struct leat_log_ref log, uint64_t first, uint64_t offset,
                      leat_err rc, uint64_t found);
-/** A reader goes back, or on, to that offset: the next record that it sees is that one. */
+/** A reader goes back, or on, to an offset: the next record that it sees is the record at this offset. */
 void check_reader_seek(struct check_reader *reader, struct leat_log_ref log, uint64_t offset);
 /** A batch was shown: how much of its log's retention it takes. */
 void check_stored(struct check *check, struct leat_log_ref log, uint64_t base_offset,
                   uint32_t records, uint32_t bytes);
-/** A member of a group reads the log, in a generation: it is the only one that does. */
+/** A member of a group reads the log, in a generation: no other member reads the log in it. */
 void check_owned(struct check *check, uint32_t group, struct leat_log_ref log, uint32_t generation,
                  uint32_t member);
 /** A group's commit of `offset` was answered with success. */

@@ -70,7 +70,7 @@ static bool goes(const struct leat_store_seen *at)
            (leat_backup_see_segment(seg, &rep) && (rep.damaged || rep.dropping || rep.drop_wanted));
 }
 
-/* A whole copy of it on a machine other than these two. Those that were struck are no whole ones. */
+/* A whole copy of the segment on a machine other than these two. A copy that was struck is not whole. */
 static const struct leat_segment *held_elsewhere(struct scenario *scenario,
                                                  const struct leat_segment *seg,
                                                  const struct sim_server *but,
@@ -166,8 +166,8 @@ static bool struck_besides(const struct scenario *scenario, const struct leat_se
     return false;
 }
 
-/* Of three copies two: one whole one is enough, whoever is asked first. Never more: where a move has left a
- * fourth, its owner may drop the whole one while it takes the others for whole. */
+/* Damage two of three copies: a single whole copy is enough, whichever copy is asked first. Never more: where a move
+ * has left a fourth copy, its owner may drop the whole copy while the owner takes the others for whole. */
 static void rot_two(struct scenario *scenario, const struct leat_segment *seg)
 {
     struct sim_server *second, *third;

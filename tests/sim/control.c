@@ -398,7 +398,8 @@ static void replace_done(struct control *control, leat_err rc, const struct leat
 {
     struct scenario *scenario = control->client->scenario;
     sim_trace(scenario->world, "replace: %s %s", leat_err_name(rc), error ? error->text : "");
-    /* It votes: the one whose answer was lost has done it. Who was not asked before must not say so. */
+    /* The node votes: the request whose answer was lost has been carried out. A node that was not asked before must not
+     * answer so. */
     bool votes = rc == LEAT_OK || (rc == LEAT_E_EXISTS && control->replace_unheard);
     if (votes) scenario->victim->forgot = false;
     if (votes || rc != LEAT_E_EXISTS) control->replace_unheard = !votes;

@@ -375,7 +375,7 @@ static void log_compare(struct scenario *scenario, const struct sim_server *owne
     }
 }
 
-/* Its memory is what the next one finds. */
+/* The memory of a dead server is the memory that its next process finds. */
 void sim_copies_death(struct scenario *scenario, const struct sim_server *server)
 {
     struct leat_partition_seen at = {0};

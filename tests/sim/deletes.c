@@ -403,10 +403,10 @@ static uint64_t misfortune(struct thrower *thrower)
     case 1: /* another takes over from the one that dies */
         node_strike(thrower, 1000, AWAY_US_MAX);
         return sim_rng_between(dice(thrower), 1000, 700000);
-    case 2: /* one is away for long: what it has it learns when it is back */
+    case 2: /* a node is away for long: the deletion is among the news when the node is back */
         node_strike(thrower, 1000, AWAY_US_MAX);
         return sim_rng_between(dice(thrower), 500000, 2000000);
-    case 3: /* it goes amid it */
+    case 3: /* the node goes amid the deletion */
         node_strike(thrower, 20000, AWAY_US_MAX);
         return 10;
     case 4:
@@ -524,7 +524,7 @@ static void after(struct thrower *thrower)
         list_send(thrower);
         return;
     }
-    /* Everything works: whoever writes to it is told that it is no more. */
+    /* Everything works: a producer that writes to the stream is told that the stream is deleted. */
     thrower->last_record = thrower->deletes->record_count;
     produce(thrower, 1);
     step_on(thrower, LAST_WORD, 5000);

@@ -42,10 +42,10 @@ bool sim_thrown_is_read(const struct scenario *scenario, uint32_t stream)
 enum { LOOK_EVERY_US = 3000 };
 
 enum word {
-    WORD_NONE,   /* it is dead: when it starts it hears of all that was committed before */
-    WORD_BEHIND, /* it may serve it, or may yet hear that it was made */
+    WORD_NONE,   /* the node is dead: when it starts it hears of all that was committed before */
+    WORD_BEHIND, /* the node may serve the stream, or may yet hear that it was made */
     WORD_HAS,
-    WORD_GONE, /* it has heard that it was deleted */
+    WORD_GONE, /* the node has heard that the stream was deleted */
 };
 
 static enum word word_of(const struct sim_server *server, uint32_t id)
@@ -168,7 +168,7 @@ void sim_deletes_acked(struct sim_deletes *deletes, uint32_t number, struct leat
     if (thrown->known_us && record->added_us >= thrown->known_us)
         sim_fail(world, "resurrected: record %u was acked by stream %u, which was deleted", number,
                  log.stream);
-    /* One that is made anew begins at 0: what went to others takes no offset of it. */
+    /* A stream that is made anew begins at 0: records that went to other streams take no offset of it. */
     uint64_t elsewhere = 0;
     for (uint32_t i = 0; i < deletes->record_count; i++)
         elsewhere += deletes->records[i].acked_in && deletes->records[i].acked_in != log.stream;

@@ -49,7 +49,7 @@ struct prefix {
     struct sim_dice_plan dice;
     unsigned visit, behind; /* what was met there; SIM_VISITS: nothing before */
     unsigned tries;
-    struct meets meets; /* any: it is one that came to the rule */
+    struct meets meets; /* not empty: the run of this prefix came to the rule */
     uint64_t events;    /* of it, in all */
 };
 
@@ -110,7 +110,7 @@ static void bug_set(unsigned bug)
 #endif
 }
 
-/* Of a child: what it came to behind its fork. */
+/* Of a child: note where its run came to the rule after its fork. */
 static void meets_note(const struct sim_replay *replay, const struct outcome *outcome)
 {
     unsigned count = replay->dice.count;
@@ -266,8 +266,8 @@ static void fresh_run(void)
     outcome_take(now, &explore.outcomes[0], status, 0);
 }
 
-/* In the process that has run the prefix: it becomes its children, one after the other or some at once, and ends
- * with the last of them. Their statuses are lost with it, so it says itself who died. */
+/* In the process that has run the prefix: it becomes its children, some at a time, and ends with the last child. The
+ * parent of the process does not get the children's statuses, so a child notes before it runs that it died. */
 static uint64_t on_stop(void)
 {
     unsigned running = 0;

@@ -283,7 +283,7 @@ void sim_process_memory_drop(struct sim_process *process)
     }
 }
 
-/* ---- one seed after the other in one process ---- */
+/* ---- many seeds in one process ---- */
 
 /* Of this program: where its static variables begin and end. */
 extern uint8_t __data_start[], _end[];

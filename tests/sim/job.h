@@ -17,14 +17,14 @@ enum {
 struct sim_setting {
     uint32_t nodes;
     bool hard;    /* in a cluster */
-    bool deletes; /* in a cluster; else in those that choose it */
+    bool deletes; /* in a cluster; else in the seeds that choose it */
     bool hasty;   /* in a cluster: copies are made anew at once */
     unsigned bug; /* enum leat_bug: the rule that is broken */
 };
 struct scenario_options sim_setting_options(const struct sim_setting *setting, uint64_t seed);
 
 /* ---- job.c ---- */
-/* A process that runs seeds one after the other. */
+/* A process that runs a range of seeds, one after the other. */
 struct sim_job {
     pid_t pid;          /* 0: there is none */
     int pipe, text;     /* where the results and the words come from */
@@ -37,7 +37,7 @@ struct sim_job {
 /** Run the seeds from `seed` to `end`, not itself. */
 void sim_job_start(struct sim_job *job, const struct sim_setting *setting, uint64_t seed,
                    uint64_t end, bool second);
-/** Until one of those that run is ready; false: none runs. */
+/** Wait until a running job is ready; false: none runs. */
 bool sim_jobs_wait(struct sim_job *jobs, unsigned count);
 /** Of the seed that has ended, "": passed. result: zeros where its process has died. Waits for the seed's end. */
 void sim_job_verdict(struct sim_job *job, char *out, size_t bytes);
@@ -86,7 +86,8 @@ unsigned sim_bug_find(const char *name);
 bool sim_bug_world(const char *name, struct sim_setting *setting);
 /** This process has it from now on; but for leat-sim-bugs nothing. */
 void sim_bug_set(unsigned bug);
-/** Break one rule after the other, or `only` that (0: all), until one of so many seeds fails. Returns the exit code. */
+/** Break each rule in turn, or only the rule `only` (0: all), until one of so many seeds fails. Returns the exit
+ * code. */
 int sim_bugs_run(unsigned only, uint64_t count, unsigned jobs);
 
 /* ---- bugs_table.c ---- */

@@ -82,7 +82,7 @@ void sim_kafka_puller_start(struct sim_client *client);
 /** A reader takes the node there for the leader of all partitions, as if it had been told long ago; NULL: it asks. */
 void sim_kafka_lead(struct sim_client *client, const char *address);
 bool sim_kafka_at_end(const struct sim_client *client);
-/** Its id, while it is a member of its group that reads, by its own word; else NULL. */
+/** The client's member id, while the client says that it is a member of its group and reads; else NULL. */
 const char *sim_kafka_member(const struct sim_client *client);
 
 #endif

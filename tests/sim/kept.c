@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes keep of others' logs, and what they are told of themselves, looked at from outside:
- * - A copy that an owner counts on, and of which its backup knows that, is there: an owner of before has no say over
- *   it, and it does not become anything else. Else the segment has fewer copies than its owner believes.
- * - A fence waits for replicas that are to leave their writer's memory, and for no others: else nobody is ever told
+/* What nodes keep of other nodes' logs, and what they are told of themselves, looked at from outside:
+ * - A copy that an owner counts on, and whose backup knows that, is there: an earlier owner has no say over the copy,
+ *   and it does not become anything else. Else the segment has fewer copies than its owner believes.
+ * - A fence waits for replicas that are to leave their writer's memory, and for no others. Else nobody is ever told
  *   that the writer is cut off, and what recoveries ask this node stays without an answer.
- * - A copy is called closed when its node's catalogue says so: else a recovery takes for a log's end what the disk has
- *   refused.
- * - Whoever has a voter's answer that was given when that voter knew of its crash serves no reads: others may own its
- *   logs, and what it has is of the past.
- * - A log that has forgotten no producer by itself took each from its first sequence on: of two batches under way that
- *   a log refused, which then lost all that it knew, the second one may be in front of the first else. */
+ * - A copy is called closed when its node's catalogue says so. Else a recovery takes bytes that the disk has refused
+ *   for a log's end.
+ * - A node serves no reads when it has a voter's answer that was given after this voter knew of the node's crash: other
+ *   nodes may own its logs, and its records are of the past.
+ * - A log that has forgotten no producer by itself took each producer from its first sequence on. Else the second of
+ *   two batches under way may be appended before the first: a log refused both, and then lost all that it knew. */
 #include <string.h>
 
 #include "broker/probe.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a log as a table, and the filter of a trace: what they say is what the checkers know. */
+/* The life of a log as a table, and the filter of a trace: both must say what the checkers know. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

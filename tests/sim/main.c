@@ -12,7 +12,7 @@
 enum {
     BUG_SEEDS = 1000, /* within which each is to be found */
     NIGHT_EVENTS = 1000 * 1000 * 1000,
-    TWICE_EVERY = 50, /* seeds that are run twice, to see that they replay */
+    TWICE_EVERY = 50, /* of so many seeds one is run twice, to see that it replays */
     JOBS_USUAL = 2,
     SUBSETS = 20,
     MMAP_FROM_BYTES = 256 * 1024,
@@ -121,7 +121,7 @@ static void life_print(void *arg, const struct sim_life_row *row)
     printf("%12.6f  %-8s  %s\n", (double)row->at_us / 1e6, row->node, row->event);
 }
 
-/* One that is about what a replay shows. False: it is none, or after a message. */
+/* Take an option about what a replay shows. False: the option is another, or is wrong, after a message. */
 static bool shown_take(int option, const char *text)
 {
     switch (option) {

@@ -14,7 +14,7 @@
 
 enum {
     MEMBERS = 2,
-    GROUPS = 8, /* of one member, one after the other */
+    GROUPS = 8, /* groups of a member, one after the other */
     ROUNDS = 2, /* of heartbeat, commit and fetch, until it leaves */
     BEGIN_US = 150 * 1000,
     EVERY_US = 100 * 1000,

@@ -7,8 +7,8 @@
 #include "tests/sim/job.h"
 
 enum {
-    SLICE = 200,       /* seeds of one kind, then those of the next one */
-    TWICE_EVERY = 100, /* seeds that are run twice, to see that they replay */
+    SLICE = 200,       /* seeds of one kind, then as many of the next kind */
+    TWICE_EVERY = 100, /* of so many seeds one is run twice, to see that it replays */
 };
 
 static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A consumer of a stream that will be deleted: each record that it gets must be of that stream. */
+/* A consumer of a stream that will be deleted: each record that the consumer gets must be of this stream. */
 #include "tests/sim/deletes.h"
 
 #include <string.h>

@@ -192,7 +192,8 @@ static void refused(struct sim_client *client, leat_err rc, const struct leat_er
         sim_rot_named(client->scenario, only_log(client), error ? error->text : "");
         return;
     }
-    /* Damage on the disk of the only machine that has any: others have it, once that one is empty. */
+    /* Damage on the disk of the only machine whose disk is damaged: others have the records, once the disk was
+     * emptied. */
     struct sim_server *victim = client->scenario->victim;
     if (victim && victim->rotten && rc == LEAT_E_DAMAGED) {
         sim_damage_named(victim);
@@ -201,7 +202,7 @@ static void refused(struct sim_client *client, leat_err rc, const struct leat_er
                      client);
         return;
     }
-    /* Lost with the power, and said so; or a disk error that ended what it needed. */
+    /* The records were lost with the power, and the log says so; or a disk error ended the log. */
     const struct scenario *scenario = client->scenario;
     bool memory = scenario->streams[client->stream].settings.durability == LEAT_DURABILITY_MEMORY;
     client->given_up =

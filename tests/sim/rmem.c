@@ -295,7 +295,7 @@ void sim_rmem_tear(struct sim_world *world, const char *from_host, const char *t
     world->rmem_tear.at = NULL;
 }
 
-/* Is it the one that is to be torn? All of it arrives but its first piece. */
+/* Is this write to be torn? All of its pieces arrive but the first. */
 static bool is_torn(struct flight *flight)
 {
     struct sim_world *world = flight->actor->world;

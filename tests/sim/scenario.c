@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One seed from its first event to its verdict. */
+/* A seed, from its first event to its verdict. */
 #include "tests/sim/scenario.h"
 
 #include <stdio.h>

@@ -73,7 +73,7 @@ struct sim_server {
     unsigned boots, failed_boots;
     enum sim_damage damage; /* done before it starts again */
     bool rotten;            /* bytes of its files are not what was written there */
-    bool older;             /* its disk was put back to what it was: it may be refused */
+    bool older;             /* its disk was put back to an earlier state: the node may be refused */
     bool forgot;            /* a voter with an empty disk: to be replaced */
     struct sim_disk_kept *kept;
     uint64_t away_us_max; /* how long the next death keeps it away, at most; 0: a short while */
@@ -248,7 +248,7 @@ struct scenario {
         uint64_t segment, offset;
         char path[32];
         uint8_t byte;
-        bool row; /* it is its row that rotted */
+        bool row; /* the catalogue row of the segment rotted */
     } rots[SIM_ROTS_MAX];
     unsigned rot_count;
     uint64_t
@@ -351,7 +351,7 @@ bool sim_deaf_all_done(struct scenario *scenario);
 
 /* ---- impostor.c ---- */
 void sim_impostor_start(struct sim_client *client);
-/** They have done all that they came for. */
+/** All impostors have done all that they came for. */
 bool sim_impostors_gone(struct scenario *scenario);
 
 /* ---- cutter.c ---- */
@@ -415,9 +415,9 @@ void sim_aims_start(struct scenario *scenario);
 /** In a few seeds: what only several faults together bring about, now and then, from now on. */
 void sim_traps_start(struct scenario *scenario);
 /* ---- traps_fill.c ---- */
-/** Has the seed that? Before its machines are made, as it needs one more. */
+/** Has the seed this trap? Asked before the seed's machines are made, as the trap needs another machine. */
 bool sim_trap_fill_choose(uint64_t seed);
-/** Of a seed that has it: what it needs, in place of other choices. */
+/** Of a seed with this trap: the settings that the trap needs, in place of other choices. */
 void sim_trap_fill_set(struct scenario *scenario);
 void sim_trap_fill_start(struct scenario *scenario);
 /** One fault more in some of these seeds: traps_piece.c. */
@@ -485,7 +485,7 @@ bool sim_trap_moved_choose(struct scenario *scenario);
 /** Streamlets move, and what is said of their copies comes late, from now on. */
 void sim_trap_moved_start(struct scenario *scenario);
 /* ---- traps_reader.c ---- */
-/** Has the seed that? Before its machines are made, as it needs one more. */
+/** Has the seed this trap? Asked before the seed's machines are made, as the trap needs another machine. */
 bool sim_trap_reader_choose(uint64_t seed);
 /** Of a seed that has it. */
 void sim_trap_reader_start(struct scenario *scenario);
@@ -493,14 +493,14 @@ void sim_trap_reader_start(struct scenario *scenario);
 /* ---- traps_leave.c ---- */
 /** Has the seed that? Before its machines are made, as it needs one more, and two hosts. */
 bool sim_trap_leave_choose(uint64_t seed);
-/** Of a seed that has it: what it needs, in place of other choices. */
+/** Of a seed with this trap: the settings that the trap needs, in place of other choices. */
 void sim_trap_leave_set(struct scenario *scenario);
 void sim_trap_leave_start(struct scenario *scenario);
 
 /* ---- damage.c ---- */
 /** Whose disk may be damaged in this seed? */
 void sim_damage_choose(struct scenario *scenario);
-/** Its disk is to be damaged now: it dies, and finds it so when it starts again. */
+/** The disk of the server is to be damaged now: the server dies, and finds the damage at its next start. */
 void sim_damage_strike(struct sim_server *server);
 /** It has died. */
 void sim_damage_on_death(struct sim_server *server);
@@ -540,7 +540,7 @@ void sim_copies_check(struct scenario *scenario);
 bool sim_copies_are_whole(struct scenario *scenario);
 /** A record of this log was acked: does every copy that counts have it? */
 void sim_copies_acked(struct scenario *scenario, struct leat_log_ref log);
-/** Does its node own that log, as its own coordinator has it? */
+/** Does the server's node own the log, by its own coordinator's tables? */
 bool sim_copies_owns(struct scenario *scenario, const struct sim_server *server,
                      struct leat_log_ref log);
 /** Is that segment of a log, by the product's number of its stream, a copy there that another node wrote? */
@@ -551,7 +551,7 @@ bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *serv
                         struct leat_log_ref log);
 /** A machine has died, and what its node knew is not to be forgotten. */
 void sim_copies_note(struct scenario *scenario, const struct sim_server *server);
-/** It dies in this moment: what its memory holds of logs that roll. */
+/** The server dies in this moment: look at what its memory holds of logs that roll. */
 void sim_copies_death(struct scenario *scenario, const struct sim_server *server);
 
 /* ---- kept.c ---- */

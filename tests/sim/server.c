@@ -32,7 +32,7 @@ static void complaint(void *arg, const char *line)
         sim_rot_complaint(scenario, line);
         return;
     }
-    /* To be made good all the same: whether that is so, those who read it say at the end. */
+    /* The damage is to be repaired all the same: readers say at the end whether it was. */
     if (scenario->closed_rot && (strstr(line, "truncated") || strstr(line, "is damaged:"))) return;
     if (server == scenario->victim) { /* others have it */
         sim_damage_named(server);
@@ -49,11 +49,12 @@ static void complaint(void *arg, const char *line)
     if (!sim_stream_of(scenario, log.stream, &log.stream) || log.stream >= SIM_STREAMS) return;
     /* Somebody else's copy: others are left. */
     if (scenario->server_count > 1 && !sim_copies_owns(scenario, server, log)) return;
-    /* SUBTLE: so it may be where the log is this node's by now. (1) X dies, and B is to move what X wrote there to
-     * memory of its own. (2) B's disk refuses the row, which goes on naming X's memory; that goes. (3) B gets the
-     * streamlet, as another log of it was decided, and dies. (4) What it names is gone. X has it. */
+    /* SUBTLE: this may also be so where the log is this node's by now. (1) X dies, and B is to move the replica that X
+     * wrote to memory of its own. (2) B's disk refuses the row, which goes on naming X's memory; this memory goes. (3)
+     * B gets the streamlet, as another log of it was decided, and dies. (4) The memory that the row names is gone. X
+     * has the segment. */
     if (io_error && sim_copies_written_elsewhere(server, ref, segment)) return;
-    if (scenario->power_domain) return; /* nor is it alone with what it lost */
+    if (scenario->power_domain) return; /* nor is the server alone with what it lost */
     check_waiting(scenario->check, log, line);
 }
 
@@ -213,7 +214,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
     if (sim_disk_lost_flush(server->disk)) check_power_cut(scenario->check);
     if (death == SIM_DEATH_POWER) {
         LEAT_ASSERT(sim_death_of(server, death) == death || !scenario->power_domain);
-        /* What one machine had in memory others have in theirs. */
+        /* Records that one machine had in memory are in the memory of others, too. */
         if (!scenario->power_domain) check_power_cut(scenario->check);
         server->powered_us = scenario->world->now_us; /* the clock starts anew */
     }

@@ -72,8 +72,8 @@ enum sim_fault {
     SIM_FAULT_RMEM_ERROR,                      /* a one-sided write failed */
     SIM_FAULT_RMEM_MIXED,                      /* ... in another order than that of its bytes */
     SIM_FAULT_RMEM_LATE,                       /* ... after its writer had died */
-    SIM_FAULT_RMEM_WRITER,                     /* its writer died in the middle of one */
-    SIM_FAULT_RMEM_TARGET,                     /* whoever it was for died in the middle of one */
+    SIM_FAULT_RMEM_WRITER,                     /* its writer died amid a one-sided write */
+    SIM_FAULT_RMEM_TARGET,                     /* its target died amid a one-sided write */
     SIM_FAULT_RMEM_SLOW,                       /* one was sent again and again for long */
     SIM_FAULT_RMEM_FULL,                       /* no memory for what others write */
     SIM_FAULT_NODE_CUT,                        /* one machine did not reach another, one way */
@@ -219,7 +219,7 @@ struct sim_world {
     /* Who follows one-sided writes, NULL: nobody. Which place does its writer mean, and where does one go? */
     uint64_t (*rmem_place)(const struct leat_rmem_write *write);
     void (*on_rmem_reach)(const struct sim_rmem_reach *reach);
-    /* How much longer than others does that one take? Over a network only. NULL: as long. */
+    /* How much longer than usual does this write take? Over a network only. NULL: as long as usual. */
     uint64_t (*rmem_hold_us)(const struct leat_rmem_write *write, enum leat_rmem_kind kind);
     uint64_t faults[SIM_FAULTS];
     /* The same, of those that struck while somebody waited for something; NULL: always. */
@@ -240,7 +240,7 @@ struct sim_event *sim_world_at(struct sim_world *world, uint64_t at_us,
                                void (*run)(struct sim_world *, struct sim_event *), void *a);
 /** Note a failure; the first one stands. "A3 duplicate: …" */
 void sim_fail(struct sim_world *world, const char *format, ...) LEAT_PRINTF(2, 3);
-/** A line of the trace. Its kind follows from the file that says it: trace.h. */
+/** A line of the trace. The kind of the line follows from the source file that says it: trace.h. */
 #define sim_trace(world, ...) sim_trace_line(world, __FILE__, __VA_ARGS__)
 void sim_trace_line(struct sim_world *world, const char *file, const char *format, ...)
     LEAT_PRINTF(3, 4);
@@ -340,7 +340,7 @@ void sim_net_reset_between(struct sim_process *one, struct sim_process *other);
  * connects wait for it. 0: healed. */
 void sim_net_cut(struct sim_world *world, const char *from_host, const char *to_host,
                  uint64_t until_us);
-/** Until when nothing that one process sends reaches the other; 0: it does. */
+/** The time until which no byte from one process reaches the other; 0: bytes arrive. */
 uint64_t sim_net_cut_until(const struct sim_process *from, const struct sim_process *to);
 /** How long bytes take between two machines at least, from now on. */
 void sim_net_delay(struct sim_world *world, const char *from_host, const char *to_host,
@@ -424,7 +424,7 @@ bool sim_disk_cut_end(struct sim_disk *disk, const char *path, uint64_t bytes);
 bool sim_disk_lose(struct sim_disk *disk, const char *path);
 /** Nothing is on it any more: another disk. No process may use it. */
 void sim_disk_empty(struct sim_disk *disk);
-/** What is on it now, as a reader sees it: given, to be put back or never. */
+/** The state of the disk now, as a reader sees it: it is the caller's, to be put back or never. */
 struct sim_disk_kept *sim_disk_keep(struct sim_disk *disk);
 /** Everything is as it was then. No process may use it. */
 void sim_disk_put_back(struct sim_disk *disk, const struct sim_disk_kept *kept);

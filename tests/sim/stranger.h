@@ -45,7 +45,7 @@ bool sim_stranger_done(struct scenario *scenario);
 void sim_stranger_beside(struct scenario *scenario, const uint8_t *bytes, size_t count,
                          size_t sip_bytes);
 /* ---- stranger_seed.c ---- */
-/** Whether the seed has one, and what it does. From now on. */
+/** Decide whether the seed has a stranger, and what the stranger does. From now on. */
 void sim_stranger_choose(struct scenario *scenario);
 /* ---- crowd.c ---- */
 /** What is asked about groups that nobody has heard of: requests of Kafka's protocol. */

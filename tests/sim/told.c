@@ -23,7 +23,7 @@
 
 enum {
     TOLD_US_MAX = 20 * 1000 * 1000,
-    ANSWER_US = 4 * 1000 * 1000, /* who has lost its power says nothing, nor that it is gone */
+    ANSWER_US = 4 * 1000 * 1000, /* a node that has lost its power says nothing at all */
     AGAIN_US = 50 * 1000,        /* doubled so often at most: */
     TRIES_SLOWER = 5,
     WRONG_BYTES = 400,
@@ -258,7 +258,7 @@ static const char *state_word(const struct truth_log *log)
 static void numbers_judge(struct line *line, const struct truth_log *log,
                           const struct leat_msg_log_info *row)
 {
-    /* A row has one code: of one that lacks records, too, it does not say that its node's disk is full. */
+    /* A row has one code: a log that lacks records does not say that its node's disk is full. */
     bool full = log->full && !log->damaged;
     const struct {
         const char *what;

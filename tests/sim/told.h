@@ -18,8 +18,8 @@ void sim_node_log_line(struct scenario *scenario, enum leat_node_log_level level
 void sim_node_log_quiet(bool quiet);
 /** The disk of this server is full: a server that has not written so fails the run. Draws nothing. */
 void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *server);
-/** An operator is to accept the loss of that log, of the scenario's streams: where its owner has it waiting, it has
- * written so; else the seed fails (A13). */
+/** An operator is to accept the loss of this log, of the scenario's streams: if its owner has the log waiting, the
+ * owner has written so into its node log; else the seed fails (A13). */
 void sim_node_log_loss_look(struct scenario *scenario, struct leat_log_ref log);
 /** What this server tells as missing lies where its logs have records; else the seed fails (A13). Draws nothing. */
 void sim_node_log_fronts_look(const struct sim_server *server);

@@ -29,7 +29,7 @@ enum {
 enum stage { STAGE_LIST, STAGE_DESCRIBE, STAGE_OFFSETS, STAGE_ENDS, STAGES };
 
 struct groups;
-/* One node is asked for one thing after the other. */
+/* Asks one node one question after the other. */
 struct asker {
     struct groups *groups;
     const struct sim_server *server;

@@ -21,7 +21,7 @@ struct sim_groups_seen {
     bool there[SIM_GROUPS];
     uint64_t members; /* a digest of the classic group's members and phase */
     const struct sim_client
-        *readers[SIM_CLIENTS_MAX]; /* its members that read, by their own word */
+        *readers[SIM_CLIENTS_MAX]; /* members that read, as they say themselves */
     unsigned reader_count;
     int64_t committed[SIM_GROUPS][SIM_STREAMS][SIM_KAFKA_PARTITIONS_MAX];
     uint64_t ends[SIM_STREAMS][SIM_KAFKA_PARTITIONS_MAX];

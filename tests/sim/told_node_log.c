@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes write into their logs of their own (base/node_log.h) is checked like data (A13), from level WARN on.
- *  - Trouble that lasts until somebody asks (told.c) was written of by its owner, in this life of it, with the log's
- *    name: that it waits, that it takes no more appends, or what of it is damaged or missing; of a disk without space
- *    that appends which need a segment are refused.
- *  - While it is quiet no line says that a log waits or takes no appends which does neither.
- *  - Where no bit flips, no power goes and no disk fails nobody writes that anything is damaged.
- * Lines that are many are summed up (leat_node_log_summed()): of a node that had as many within that time, once in this
- * life, nothing is missed: what began then is told of by no line later. */
+/* Nodes' own logs (base/node_log.h) are checked like data (A13), from level WARN on.
+ * - For trouble that lasts until somebody asks (told.c) the owner has written, in this life of the owner, a line with
+ *   the log's name: that the log waits, that it takes no more appends, or what of the log is damaged or missing; for a
+ *   disk without space, that appends which need a segment are refused.
+ * - While the cluster is quiet no line says that a log waits or takes no appends unless the log does.
+ * - Where no bit flips, no power goes and no disk fails no line says that anything is damaged.
+ * Lines that are many are summed up (leat_node_log_summed()). From a node that had as many within this time, once in
+ * its life, no line is expected: trouble that began then is named by no later line. */
 #include "tests/sim/told.h"
 
 #include <stdio.h>

@@ -29,8 +29,8 @@ void sim_trace_stream_is(uint32_t index, uint32_t id);
 /** What a line of that kind is about. Names of logs: "1/0/0" and "stream stream-1 streamlet 0 log 0" by the simulator's
  * numbers; "log id 7/0/0", and whatever lines of the kind "server" say, by the product's ids. */
 void sim_trace_about(const char *kind, const char *text, struct sim_trace_about *out);
-/** Print a line to stderr, unless it is filtered out. file: the source that says it, from which its kind follows:
- * "tests/sim/traps_fill.c" says lines of the kind "traps_fill". actor: "node1.2/0"; "": the world's own. */
+/** Print a line to stderr, unless it is filtered out. file: the source file that says the line, from which its kind
+ * follows: "tests/sim/traps_fill.c" says lines of the kind "traps_fill". actor: "node1.2/0"; "": the world's own. */
 void sim_trace_print(uint64_t now_us, const char *file, const char *actor, const char *text);
 /** Is that line shown? As above. Pure but for the filter. */
 bool sim_trace_is_shown(const char *kind, const char *actor, const char *text,

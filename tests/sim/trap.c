@@ -3,8 +3,8 @@
  * the place of the scheduled faults. */
 #include "tests/sim/scenario.h"
 
-/* A trap takes two to five times as long as a brief seed. Of those whose dice have one so many do: what is left over
- * has the scheduled faults. The early ones are the cheaper ones. */
+/* A trap takes two to five times as long as a brief seed. Of the seeds whose dice have a trap, so many have it; the
+ * rest have the scheduled faults. The early traps take less time. */
 enum { EARLY_PER_MILLE = 600, TRAPS_PER_MILLE = 400 };
 
 static const struct kind {

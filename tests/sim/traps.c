@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traps: faults of several parts that are set for one moment each, in one cluster seed of six. They have a
- * generator of their own, so that all other seeds stay what they were.
+/* Traps: faults of several parts, each set for one moment, in one cluster seed of six. The traps have a generator of
+ * their own, so that all other seeds stay what they were.
  *
- * LATE_WORD: a node is killed and is back at once, so that all voters are there; the leader is cut off from
- * the moment on that it has asked for the entry that gives the dead node's logs to somebody. Another leader
- * decides, and is obeyed for a while; then the old one asks again, before it knows that it was called dead.
+ * LATE_WORD: a node is killed and is back at once, so that all voters are there. The leader is cut off as soon as it
+ * has asked for the entry that gives the dead node's logs to other nodes. Another leader decides, and is obeyed for a
+ * while; then the old leader asks again, before it knows that it was called dead.
  *
- * COMMIT_LOST: disks stand still for as long as it takes that more of a group's commits come while one is on
- * its way. As soon as that one is acked they go out; disks stand still again, all machines lose their
- * power, and the group's members start anew: they begin where the group stands.
+ * COMMIT_LOST: disks stand still until more commits of a group come while a commit is on its way. As soon as this
+ * commit is acked the later commits go out. Disks stand still again, all machines lose their power, and the group's
+ * members start anew: they begin at the offsets that the group has committed.
  *
- * DAMAGED_END: all machines lose their power; on the disk of the one whose disk rots (damage.c) bits flip in
- * what open segments got last, and the machine that has the other copy of these stays away for seconds. It
- * must be waited for. */
+ * DAMAGED_END: all machines lose their power. On the disk that rots (damage.c) bits flip in the last bytes of open
+ * segments, and the machine with the other copy of these bytes stays away for seconds. Recovery must wait for this
+ * machine. */
 #include <stdio.h>
 #include <string.h>
 
@@ -178,7 +178,7 @@ static uint32_t open_bytes(const struct leat_store_seen *at)
     return at->in_file_bytes > END_BYTES ? at->in_file_bytes : 0;
 }
 
-/* Which other machines have it, one bit each. */
+/* The other machines that have the segment, one bit each. */
 static unsigned elsewhere(const struct sim_server *victim, const struct leat_segment *seg)
 {
     const struct scenario *scenario = victim->scenario;

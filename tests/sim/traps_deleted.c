@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trap (traps.c) for deletions, in some of the seeds that delete streams. An owner of one has a copy of its
- * head on another node, which hears of the deletion before it does: the thread of its coordinator stands still
- * for a moment that is too short for it to be called dead. Its cores go on, and other logs of it roll. Should a
- * segment of one come to lie where that copy was, and be filled beyond where that ended, the owner is given more
- * for the deleted stream, and dies when it was written there: what others have is what counts then. Nothing
- * else goes wrong in these seeds. */
+/* A trap (traps.c) for deletions, in some of the seeds that delete streams. The owner of a deleted log has a copy of
+ * its head on another node, which hears of the deletion before the owner does: the thread of the owner's coordinator
+ * stands still for a moment that is too short for the owner to be called dead. The owner's cores go on, and other logs
+ * of the owner roll. A segment of such a log may come to lie where the copy was, and be filled beyond the end of the
+ * copy. Then the owner is given more records for the deleted stream, and dies when these were written to that place:
+ * the bytes on other nodes count then. Nothing else goes wrong in these seeds. */
 #include <string.h>
 
 #include "broker/probe.h"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for copies of closed segments that are being made, in some of the cluster seeds, in place of the
  * scheduled faults. There is a fourth machine, streams have two copies or three, and machines have verbs. A node is
- * killed, and what it had is soon copied elsewhere. The trap waits for a write by which such a copy gets bytes, and
+ * killed, and its segments are soon copied elsewhere. The trap waits for a write by which such a copy gets bytes, and
  * then does one of these:
  *
- * TRIMMED: that write takes up to 0.7 s (verbs), and the log is trimmed to its end: the segment goes meanwhile.
+ * TRIMMED: the write takes up to 0.7 s (verbs), and the log is trimmed to its end: the segment goes meanwhile.
  *
- * MOVED: it takes as long, and the log goes to the very node that gets the copy: whoever owns it then does not know of
+ * MOVED: the write takes as long, and the log moves to the very node that gets the copy: the new owner does not know of
  * the write.
  *
- * CUT: it takes as long, and the session with that node ends; its owner tells what lies there in the next one. This may
- * be any write.
+ * CUT: the write takes as long, and the session with the backup ends; in the next session the owner says what lies
+ * there. This may be any write.
  *
- * POWER: with its last bytes on their way the node loses its power while it calls the copy closed. What it finds at its
- * next start is not to be called whole before it is closed: it would be taken for the end of its log. */
+ * POWER: with its last bytes on their way the node loses its power while it calls the copy closed. The next start must
+ * not call the copy whole before it is closed: the copy would be taken for the end of its log. */
 #include <string.h>
 
 #include "broker/probe.h"

@@ -82,7 +82,7 @@ static void nobody_appends(uint64_t until_us)
     }
 }
 
-/* Its first segment here is that one, and there is another behind it. */
+/* The segment without records is the first of the log here, and another segment follows. */
 static bool begins_with_it(const struct leat_log *log)
 {
     if (log->slot_count < 2 || log->head.seg) return false;

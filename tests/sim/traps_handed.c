@@ -55,7 +55,7 @@ static bool owns_it(const struct sim_server *server)
                            (struct leat_log_ref){trap.stream, trap.streamlet, 0});
 }
 
-/* The one of its logs that takes a segment from others, the first one; NULL: none. */
+/* The first log of the streamlet here that takes a segment from other nodes; NULL: none. */
 static const struct leat_takeover *takeover_at(const struct sim_server *server)
 {
     const struct leat_list *all = &server->node->cores[0].takeovers->all;
@@ -66,7 +66,7 @@ static const struct leat_takeover *takeover_at(const struct sim_server *server)
     return NULL;
 }
 
-/* Closed replicas of it at a node; *out_adopted: one that is on its way to a log, or zeros. */
+/* Closed replicas of the streamlet at a node; *out_adopted: a replica that is on its way to a log, or zeros. */
 static unsigned replicas_at(const struct sim_server *server, struct leat_replica_seen *out_adopted)
 {
     struct leat_replica_seen rep = {0};
@@ -92,7 +92,7 @@ static void step_to(enum step step, uint64_t for_us)
     trap.until_us = trap.scenario->world->now_us + for_us;
 }
 
-/* Who owns it, who has copies of it, and who has fewer? */
+/* Find the owner, the node with the most copies, and the node with the fewest. */
 static void begin(void)
 {
     struct scenario *scenario = trap.scenario;

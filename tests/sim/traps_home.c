@@ -208,7 +208,7 @@ static void look(struct sim_world *world, struct sim_event *event)
     if (trap.step == CUT && now) add_member();
     if (trap.step == FOLLOWED && now && has_committed(now)) ask_old();
     if (trap.step == BACK && is_in(trap.member, trap.generation)) {
-        end(); /* it was told: what it reads shows what */
+        end(); /* the member was told: what the member reads shows what */
         return;
     }
     sim_world_at(world, world->now_us + LOOK_US, look, event->a);

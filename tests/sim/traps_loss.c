@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trap (trap.c) for an operator's word about a log whose older segments are on their way to its new owner, in some
- * cluster seeds in which nothing else goes wrong. A streamlet moves, and what others send to its new owner is slow.
- * When the new owner serves a log of it, and lacks older segments, an operator sends LOG_RECOVER with "accept loss":
- *  SEEN: a segment that is there has bytes that a start passed over. The operator has seen them, and all is kept.
- *  NOTHING: nothing is missing. The operator only sees that the log begins late as yet, and is refused.
- *  DAMAGED: a segment that is there is damaged, and no node has its bytes. The operator gives up these records.
- * None of them gives up what is on its way: check_given_up() excuses what the owner named. */
+/* A trap (trap.c) for an accepted loss of a log whose older segments are on their way to its new owner, in some cluster
+ * seeds in which nothing else goes wrong. A streamlet moves, and bytes from other nodes to its new owner are slow. When
+ * the new owner serves a log of the streamlet, and lacks older segments, an operator sends LOG_RECOVER with "accept
+ * loss":
+ * SEEN: a segment that is there has bytes that a start passed over. The operator has seen them, and all is kept.
+ * NOTHING: nothing is missing. The operator only sees that the log begins late as yet, and is refused.
+ * DAMAGED: a segment that is there is damaged, and no node has its bytes. The operator gives up these records.
+ * None of these requests gives up segments that are on their way: check_given_up() excuses what the owner named. */
 #include <string.h>
 
 #include "broker/ownership/takeover.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for readers by offset, in a few of the cluster seeds, which have a machine that does not vote. An
- * owner is cut off from all voters and not from that machine: it is called dead, another node serves its logs, and it
- * does not know, as it hears somebody. A reader of Kafka's protocol reads on at the new owner; then it asks the old
- * one, of which it was told long ago. Its offset lies past the end that this one knows: it is not to be told that
- * there is no such. */
+ * owner is cut off from all voters, but not from this machine. The owner is called dead and another node serves its
+ * logs, but the owner does not know, as it hears from the machine. A reader of Kafka's protocol reads on at the new
+ * owner; then the reader asks the old owner, of which the reader was told long ago. The offset of the reader lies past
+ * the end that the old owner knows: the reader must not be told that there is no such offset. */
 #include "broker/probe.h"
 #include "multilog/internal.h"
 #include "tests/sim/kafka_client.h"

@@ -28,7 +28,7 @@ enum {
     AFTER_RECOVER_US = 20 * 1000,
 };
 
-/* Those that a look at what is kept of others tells. */
+/* The visits that a look at replicas of other nodes' logs finds. */
 #define BIT(id) (1ull << SIM_VISIT_##id)
 static const uint64_t DEEP = BIT(FRONT_UNKNOWN) | BIT(LEAVE_AMID_FILL) | BIT(READ_AMID_ADOPTION) |
                              BIT(FENCE_AMID_ADOPTION) | BIT(TWO_OF_ONE) | BIT(PLACE_LEFT) |

@@ -34,7 +34,7 @@ void sim_visits_start(struct scenario *scenario);
 /** Run the world until then, and look on the way. Draws nothing and schedules nothing: a seed goes as it would without.
  */
 void sim_visits_look(struct scenario *scenario, uint64_t until_us);
-/** One of its machines is about to lose its node. */
+/** The machine of this server is about to lose its node. */
 void sim_visits_death(struct sim_server *server, enum sim_death death);
 
 #endif
