@@ -466,7 +466,7 @@ static unsigned fullest(const uint8_t (*keys)[LEAT_NET_KEY_BYTES], const struct 
     return most;
 }
 
-/* Addresses that all have one CRC, however it begins: the sums of differences whose CRC is 0. */
+/* Addresses that have the same CRC, from any initial value: the sums of differences whose CRC is 0. */
 static void aimed_make(uint8_t (*keys)[LEAT_NET_KEY_BYTES])
 {
     static const uint8_t zeros[LEAT_NET_KEY_BYTES];
@@ -504,7 +504,7 @@ static void addresses_that_are_chosen_for_it_do_not_collide(void **state)
     const struct leat_random random = {&draws, draw, NULL};
     leat_xoshiro_seed(&draws, 1);
     aimed_make(keys);
-    assert_int_equal(fullest(keys, NULL), KEYS); /* they are what they are made for */
+    assert_int_equal(fullest(keys, NULL), KEYS); /* the keys are what they are made for */
     for (unsigned round = 0; round < 200; round++) {
         struct leat_key_hash hash;
         leat_key_hash_init(&hash, &random);

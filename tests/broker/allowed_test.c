@@ -90,7 +90,7 @@ static void logs_fit_into_memory(void **state)
     it.room = 2 << 20; /* less than what else there is */
     assert_int_equal(create_of(1, 10), LEAT_E_TOO_MANY);
     assert_non_null(strstr(error.text, "leaves 0 MiB"));
-    it.named = true; /* who makes it says that it exists */
+    it.named = true; /* the maker of the stream says that it exists */
     assert_int_equal(create_of(1, 10), LEAT_OK);
     assert_int_equal(create_of(LEAT_BROKER_STREAM_LOGS_MAX + 1, 1), LEAT_E_TOO_MANY);
     it.named = false;

@@ -27,7 +27,7 @@ struct append_rig {
     bool gone; /* the log */
     leat_err route, absent;
     uint32_t route_core;       /* that looks for it */
-    leat_err appends[APPENDS]; /* what the log says, one after the other; then LEAT_OK */
+    leat_err appends[APPENDS]; /* the log's answers, in order; then LEAT_OK */
     unsigned append_at;
     struct leat_append *waiting[APPENDS]; /* for their acks */
     bool unacked;                         /* the log has appends that are not acked */
@@ -58,7 +58,7 @@ enum leat_handled frame(uint32_t number, uint32_t log, const struct batch *batch
                         uint32_t said_count);
 /** The same of one plain batch of 10 bytes with 2 records. */
 enum leat_handled frame_plain(uint32_t number, uint32_t log);
-/** What was appended as that one, from 0, is acked. */
+/** The append of this number, from 0, is acked. */
 void acked(unsigned at, leat_err rc);
 /** The turn ends: answers, in words, one line each; "" and false: none. */
 void answers(void);

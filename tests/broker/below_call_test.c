@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest segment below one, by below.c alone: what is looked for here, what other nodes are asked and their answers
- * taken for, and what this one answers them. */
+/* The newest segment below a segment, by below.c alone: what this node looks for, what it asks other nodes, how it
+ * reads their answers, and how it answers them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -53,7 +53,7 @@ void leat_output_give(struct leat_peer *peer, size_t bytes)
 bool leat_output_fits(struct leat_peer *peer, size_t bytes)
 {
     assert_ptr_equal(peer, &it.peer);
-    assert_int_equal(it.output, 0); /* what it held may be its answer's */
+    assert_int_equal(it.output, 0); /* the memory that the call held may be its answer's */
     said("fits %zu?", bytes);
     return !it.does_not_fit;
 }

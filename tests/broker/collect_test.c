@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node does for a recovery, by collect.c alone: whom it fences, what it tells of its replicas, which of them it
- * reads first, and that it tells nothing rather than a part. */
+/* What a node does for a recovery, by collect.c alone: which owners it fences, what it tells of its replicas, which of
+ * these it reads first, and that it tells nothing rather than a part. */
 #include "broker/data/core_data.h"
 #include "broker/ownership/collect.h"
 #include "tests/broker/collect_rig.h"

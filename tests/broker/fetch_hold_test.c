@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers and structs that the reads of a fetch hold, by fetch_read.c alone: who waits for them, when they go back. */
+/* Buffers and structs that the reads of a fetch hold, by fetch_read.c alone: which fetches wait for them, and when they
+ * go back. */
 #include "broker/data/core_data.h"
 #include "tests/broker/fetch_read_rig.h"
 

@@ -47,7 +47,7 @@ enum leat_handled frame(uint32_t number, uint32_t logs, uint32_t min_bytes, uint
 /** What log `at` has: so many bytes, or a code. */
 void has(unsigned at, leat_err code, uint32_t bytes);
 void confirmed(leat_err rc);
-/** What was sent as that one has left. */
+/** The send of this number has left. */
 void sent(unsigned at);
 
 #endif

@@ -166,7 +166,7 @@ static void taken(unsigned f)
     it.fetches[f].state = LEAT_FETCH_RUNNING; /* as the next round would have it */
 }
 
-/* One that stands at its logs, here and there. */
+/* A fetch that waits at its logs, here and on the other core. */
 static void waits(void)
 {
     begin();
@@ -460,7 +460,7 @@ static void those_in_line_are_called(void **state)
         assert_int_equal(it.fetches[2].called, 0);
         if (left == 1) {
             core->read_pool.left = 1;
-            it.free_later = 1; /* the one that is called gives one back */
+            it.free_later = 1; /* the fetch that is called gives a struct back */
             leat_fetch_run_ready(core);
             assert_said("read at 1\nfinish 1\nread at 2\nfinish 2\n");
         }

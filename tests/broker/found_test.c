@@ -439,7 +439,7 @@ static enum leat_fate fate_waiting(const struct seen *seen)
     return served_as_it_is(seen);
 }
 
-/* In front of the end, and not whole: others have it, but where offsets jumped behind it. */
+/* A segment before the end that is not whole: other nodes have it, unless offsets jump after it. */
 static bool others_have(const struct seen *seen)
 {
     const struct leat_tail_record *tail = &seen->decision->tail;
@@ -509,7 +509,7 @@ static void decide_random(struct leat_log_ref log)
                                             .jumped = chance(3) == 0}};
 }
 
-/* What happens to closed ones that are served as they are: they count as closed. */
+/* The states of closed segments that are served unchanged: they count as closed. */
 static void assert_states(const enum leat_segment_state *before)
 {
     for (size_t i = 0; i < it.count; i++) {

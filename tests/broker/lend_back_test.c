@@ -125,7 +125,7 @@ static void on_buffer(struct leat_buffer_wait *wait, void *buffer)
 
 /* ---- the tests' own ---- */
 
-/* Connections 0 and 1 are of one address, each other one of its own. */
+/* Connections 0 and 1 are of one address, each further connection has an address of its own. */
 static void begin(uint32_t buffers)
 {
     alone_begin();

@@ -357,7 +357,7 @@ static void disk_that_refuses_is_tried_again(void **state)
     }
     pulled(LEAT_OK);
     alone_deliver();
-    store_says(LEAT_E_INVALID, true); /* it has no place of its own for them */
+    store_says(LEAT_E_INVALID, true); /* the segment has no place of its own for the bytes */
     assert_said("end of 4 INVALID\nnode log error: log 7/1/1\nmail to 0\n");
     alone_deliver();
     assert_int_equal(mends(), 0);
@@ -379,7 +379,7 @@ static void segment_that_nobody_has_is_given_up_after_a_while(void **state)
         alone_deliver();
         it.all_up = !away;
         later(LEAT_TAKEOVER_MISSING_US - early);
-        pulled(LEAT_E_DAMAGED); /* who has it damaged has not got it */
+        pulled(LEAT_E_DAMAGED); /* a node whose copy is damaged has no copy */
         said_enough();
         alone_deliver();
         bool gives_up = !away && !early;

@@ -196,7 +196,7 @@ void begin(void)
         members->rows[members->count++] = &it.self;
         leat_movers_init(&alone.cores[i]);
     }
-    memset(&it.mover, 0xa5, sizeof it.mover); /* what is its own is whatever it was */
+    memset(&it.mover, 0xa5, sizeof it.mover); /* the mover's own fields may have any value */
     it.mover.stream = ALONE_STREAM;
     it.mover.streamlet = 1;
     snprintf(it.mover.target, sizeof it.mover.target, "n2");

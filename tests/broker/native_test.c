@@ -357,7 +357,7 @@ static void bytes_that_are_no_frame_end_the_connection(void **state)
              HEADER);
     memset(it.frame, 0, HEADER);
     no_frame("close 0/0 INVALID: this is not a frame of Leat's protocol\n", HEADER);
-    it.peer.greeted = false; /* before hello it is told what it speaks */
+    it.peer.greeted = false; /* before hello the client is told which protocol the server speaks */
     static const char http[] = "GET / HTTP/1.1\r\nHost: here\r\n\r\n";
     memcpy(it.frame, http, sizeof http);
     struct leat_frame frame;

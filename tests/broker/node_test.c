@@ -38,7 +38,7 @@ static struct {
     uint64_t pool, own_pool;
     leat_err core, door_rc, identity, boot, store, coordinator, marks;
     struct leat_store_options store_options;
-    const struct leat_arena *inherited[INHERITED]; /* the first of those that it was given */
+    const struct leat_arena *inherited[INHERITED]; /* the first of those that the store was given */
     unsigned left_count;
     struct leat_coordinator_options coordinator_options;
     struct leat_error error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The logs of a core, by partition.c alone: their table, what they are made with, who is sent where, what each tells.
- * */
+/* The logs of a core, by partition.c alone: their table, what they are made with, where clients are sent, and what each
+ * log reports. */
 #include "broker/data/begun.h"
 #include "broker/data/core_data.h"
 #include "broker/data/lookup.h"

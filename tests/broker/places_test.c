@@ -192,7 +192,7 @@ static void hosts(uint32_t streamlet, uint32_t log)
     it.partition[streamlet][log].core = &alone.cores[log];
 }
 
-/* Its other copies are on nodes 3 and 4, one of them whole. */
+/* The other copies of the log are on nodes 3 and 4, one of these copies is complete. */
 static void has_copies(uint32_t streamlet, uint32_t log)
 {
     hosts(streamlet, log);

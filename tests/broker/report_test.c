@@ -114,7 +114,7 @@ static void report_names_nodes_that_refuse_this_one_as_dead(void **state)
     assert_non_null(strstr(said, "node n1 and 1 more refuse copies from it"));
     assert_non_null(strstr(said, "(incarnation 100) dead"));
     assert_non_null(strstr(said, "Restart it"));
-    /* Nodes that have not heard of that take it: here those that were started anew. */
+    /* Nodes that have not heard of the refusal take copies: here the nodes that were started anew. */
     for (unsigned n = 1; n < NODES; n++) {
         world_node_kill(world, n, false);
         world_node_start(world, n);

@@ -359,7 +359,7 @@ static void end_remembers_who_was_away(void **state)
     }
 }
 
-/* ---- one place was looked at, of those between others ---- */
+/* ---- a gap between segments was looked at ---- */
 
 /* Goal: as long as there is another place the log is told nothing of it, and looks there at once. */
 static void hole_that_was_looked_at_is_followed_by_the_next(void **state)

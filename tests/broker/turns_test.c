@@ -69,7 +69,7 @@ static void one_who_asks_for_little_does_not_wait_for_many_who_ask_for_much(void
         if (all[i].used < least) least = all[i].used;
         if (all[i].used > most) most = all[i].used;
     }
-    assert_true(most - least <= BOMB); /* they had their turns one after the other */
+    assert_true(most - least <= BOMB); /* they had their turns in order */
 }
 
 /* Were it not so, whoever comes back after a while would keep all others waiting. */

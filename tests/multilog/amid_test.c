@@ -105,7 +105,7 @@ static struct fake *parked(void)
     struct fake *fake = log_of(1);
     must_append(fake, 3, 100);
     fake->now_us += fake->options.park_after_us;
-    leat_log_care(fake->log); /* it drops what it has reserved */
+    leat_log_care(fake->log); /* the log drops the segment that it has reserved */
     fake_settle(fake);
     leat_log_care(fake->log);
     fake_settle(fake);

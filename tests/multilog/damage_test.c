@@ -267,7 +267,7 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
             assert_int_equal(over, cases[i].written == LEAT_E_INVALID);
             fake_settle(fake);
             assert_true(
-                done); /* it does not wait for the disk: others in its fetch would with it */
+                done); /* the read does not wait for the disk: the other logs of its fetch would wait with it */
             if (!over) {
                 assert_int_equal(waits.rc, LEAT_E_STARTING);
                 waits = (struct leat_read){.from = read.from, .max_bytes = 1024};

@@ -340,8 +340,8 @@ static void front_unknown_at_the_stop_lets_readers_go(void **state)
     fake_destroy(fake);
 }
 
-/* Before it is known where the log begins nothing is given up, not even a segment that has no records: those of the
- * one in front of it are on other nodes. */
+/* Before it is known where the log begins nothing is given up, not even a segment without records: the records of the
+ * segment before are on other nodes. */
 static void care_before_the_front_is_known_gives_up_nothing(void **state)
 {
     (void)state;

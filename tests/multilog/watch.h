@@ -127,7 +127,7 @@ static inline void watch_end(struct fake *fake)
     trace_text[trace_used = used] = '\0';
 }
 
-/* What is told of it, and what it says it waits for. */
+/* The reported state of the log, and what the log waits for. */
 static inline void state_trace(const struct fake *fake)
 {
     const struct leat_log *log = fake->log;

@@ -57,7 +57,7 @@ void __wrap_leat_os_beside_done(struct os_actor *to, struct leat_disk_io *io)
 {
     assert_int_equal(locked, 0);
     trace("tell %u of %u\n", (unsigned)(to - actors), number_of(io));
-    io->then = io->next = NULL; /* it is the actor's again, who may do with it what it likes */
+    io->then = io->next = NULL; /* the actor may do with its struct what it likes */
 }
 
 static void on_done(struct leat_disk_io *io)

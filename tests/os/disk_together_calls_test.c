@@ -23,7 +23,7 @@ enum { WRITES = 16, CONTEXT = 4711 };
 
 static struct os_disk_queue queue;
 static struct leat_disk_io ios[WRITES], *several[WRITES];
-static int fds[WRITES]; /* of each write's file; its file's address says whose it is */
+static int fds[WRITES]; /* of each write's file; the address of the file names the write */
 static struct {
     int setup_error;    /* 0: a context is made */
     long submits[4];    /* what each io_submit() gives; below zero that errno; 99: all */

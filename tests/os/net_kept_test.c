@@ -223,7 +223,7 @@ static void what_follows_a_large_frame_may_be_taken_in_part(void **state)
         trace("%s\n", leat_os_net_waiting(&here) ? "waiting" : "nothing waits");
         if (!way) net->pause(conn);
         net->resume(conn);
-        deliver(); /* and it is what it was */
+        deliver(); /* the connection is as it was */
         if (way)
             TRACE_IS("a: shown 262144\n"
                      "a: shown 409600\n"

@@ -581,7 +581,7 @@ static void sent_struct_is_its_senders_again(void **state)
     send_one(conn, 2);
     trace("%s\n", waiting());
     leat_os_net_stop(&here);
-    leat_os_net_flush(&here); /* it has not said that it is through */
+    leat_os_net_flush(&here); /* the end of the connection is not reported yet */
     send_one(conn, 0);
     trace("%s\n", waiting());
     deliver();

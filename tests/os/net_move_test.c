@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections that move to another actor: with what they keep, or to their end. */
+/* Connections that move to another actor: with the bytes that they keep, or to their end. */
 #include "tests/os/net_alone.h"
 
 enum { KIB = 1024 };

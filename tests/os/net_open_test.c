@@ -320,7 +320,7 @@ static void one_that_comes_has_a_name_and_a_key(void **state)
     from.ss_family = bound.ss_family = AF_UNSPEC;
     say(ACCEPT, 31);
     doorbell(0);
-    listener()->loopback = true; /* its connections have that from it */
+    listener()->loopback = true; /* its connections take this from the listener */
     from = address_of("127.0.0.1", 1);
     say(ACCEPT, 32);
     doorbell(0);

@@ -243,7 +243,7 @@ static void pool_name_is_the_usual_or_its_own(void **state)
     NAME_IS(USUAL "-02", true,
             "open " USUAL "-01\nclose 2\nopen " USUAL "\nclose 3\nopen " USUAL
             "-02\nclose 4\nclosedir\n");
-    (void)file_lies(USUAL "-03", "/data"); /* the first of those that name it */
+    (void)file_lies(USUAL "-03", "/data"); /* -02 stays: the first file that names /data */
     played.files[3].header.magic++;        /* half made: the name is this account's for all that */
     NAME_IS(USUAL "-02", true,
             "open " USUAL "-01\nclose 2\nopen " USUAL "\nclose 3\nopen " USUAL

@@ -99,7 +99,7 @@ static void shm_write_stores_then_counts(void **state)
     TRACE_IS("mail\n"); /* one fence for both */
     rows[1].more = target;
     mail_comes();
-    TRACE_IS("1 done 0\n2 done 0\nmail\n"); /* what is written meanwhile has one of its own */
+    TRACE_IS("1 done 0\n2 done 0\nmail\n"); /* a write meanwhile has a message of its own */
     mail_comes();
     TRACE_IS("1 done 0\n");
     assert_int_equal(played.mail_count + played.job_count, 0);

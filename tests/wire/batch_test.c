@@ -216,8 +216,8 @@ static uint32_t random_batch(struct leat_xoshiro *random, uint8_t *bytes, size_t
     return leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, 3, 1, 5);
 }
 
-/* Old clients for Go leave the highest time out (-1); others may say what they like. What is checked is what the
- * records say, and so is what gets into the header. */
+/* Old clients for Go leave the highest time out (-1); other clients may send any value. The batch is checked by the
+ * times of its records, and the header gets the highest of them. */
 static void batch_highest_time_is_what_the_records_say(void **state)
 {
     (void)state;
