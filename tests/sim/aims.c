@@ -243,7 +243,7 @@ static void quiet(struct sim_aims *aims)
     look_for(aims, until_us, RESUME_US);
 }
 
-/* What the memory of the others had lies in the memory of the one that is away. */
+/* The bytes that the other machines had in memory are in the memory of the machine that is away. */
 static void power_goes_but_for_one(struct sim_aims *aims)
 {
     struct scenario *scenario = aims->scenario;

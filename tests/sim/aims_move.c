@@ -124,7 +124,7 @@ static void reader_due(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
-/* Away for seconds. What it has of a stream with one copy nobody else has. */
+/* Away for seconds. The server's records of a stream with one copy are on no other node. */
 static void old_dies(struct sim_server *owner)
 {
     struct sim_world *world = aim.scenario->world;

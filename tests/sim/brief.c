@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Brief seeds: more than half of a cluster's seeds have a quarter of the work, fewer clients and logs, and wait for
- * nothing that takes seconds. What a seed costs is not what goes wrong in it: where 960 records are written, forming
- * the cluster, waiting for sessions that time out, and asking everybody how things are take half of the events. With
- * deliberate bugs a brief seed fails as often for each second of a processor as a long one (README), and there are
- * more of them, so more that is drawn differently. What needs much before it happens has long seeds: half of a long
- * seed's work where it has few clients and no trap that waits for many batches. */
+ * nothing that takes seconds. Most of the cost of a seed is not where things go wrong: where 960 records are written,
+ * forming the cluster, waiting for sessions that time out, and asking all nodes for their state take half of the
+ * events. With deliberate bugs a brief seed fails as often for each second of a processor as a long seed (README), and
+ * there are more brief seeds, so more draws differ. Faults that need much before they happen have long seeds. A long
+ * seed has half of the work where it has few clients and no trap that waits for many batches. */
 #include "tests/sim/scenario.h"
 
 enum {

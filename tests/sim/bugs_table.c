@@ -141,8 +141,8 @@ static void rows_explore(bool first, unsigned jobs)
     }
 }
 
-/* What a row's seed has come to, and the run that is to follow: one that fails says nothing if it does without the
- * bug, too. */
+/* What a row's seed has come to, and the run that is to follow: a seed that fails with the bug says nothing if it fails
+ * without the bug, too. */
 static void row_tried(struct row *row, struct sim_job *job)
 {
     char verdict[SIM_VERDICT_BYTES];
@@ -272,7 +272,7 @@ static void worlds_search(uint64_t count, unsigned jobs)
     }
 }
 
-/* Those that no seed of their row's world finds, and those without a row, each by name. Returns how many. */
+/* The bugs that no seed of their row's world finds, and the bugs without a row, each by name. Returns how many. */
 static unsigned missed_tell(unsigned only, uint64_t count)
 {
     unsigned missed = 0;

@@ -139,9 +139,9 @@ void check_sent(struct check *check, uint32_t stream, struct check_value value)
 /* Far beyond what any workload writes: an offset that lies. */
 static const uint64_t offset_max = 1ull << 56;
 
-/* A record that went with the power from a log of level memory may be sent and appended again,
- * where the producer had no answer yet. A reader may see what is lost later than that: it lay in
- * its connection. Should it be there still, the verifiers find it behind the one that came again. */
+/* A record that went with the power from a log of level memory may be sent and appended again, where the producer had
+ * no answer yet. A reader may see the lost record later than that: the record lay in the reader's connection. If the
+ * lost record is there still, the verifiers find it after the record that came again. */
 static bool forgotten(struct check *check, uint32_t stream, const struct record *record)
 {
     struct log_model *log =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a seed draws before it begins: its streams, and of a cluster how its nodes reach each other and what may go
- * wrong. brief.c and trap.c choose the kind of seed. */
+/* What a seed draws before it begins: its streams, and for a cluster how its nodes reach each other and which faults
+ * may happen. brief.c and trap.c choose the kind of seed. */
 #include <stdio.h>
 
 #include "tests/sim/scenario.h"
@@ -43,7 +43,7 @@ void sim_streams_choose(struct scenario *scenario)
     }
 }
 
-/* In some seeds it is one machine alone whose power goes: level memory loses nothing then. */
+/* In some seeds the power of one machine alone goes: level memory loses nothing then. */
 static void power_domain_choose(struct scenario *scenario)
 {
     enum { POWER_DOMAIN_PER_MILLE = 250 };

@@ -60,7 +60,7 @@ static void on_produced(void *arg, const struct leat_produced *produced)
                  "A5 aborted-read: stream %u value %u:%u is told as definitely refused, by %s, and "
                  "as unknown: %s",
                  stream, value.producer, value.number, leat_err_name(produced->rc), produced->text);
-    /* What a level-memory log lost with the power includes what it knew of its producers. */
+    /* A level-memory log loses the states of its producers with the power, too. */
     struct leat_log_ref log = {stream, produced->log.streamlet, produced->log.log};
     bool excused = scenario->streams[stream].settings.durability == LEAT_DURABILITY_MEMORY &&
                    log.streamlet < CHECK_STREAMLETS_MAX && log.log < CHECK_LOGS_MAX &&

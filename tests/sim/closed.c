@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closed segments that rot on the disk of one machine, while its node runs or just before it dies, where
- * others have whole copies of them: bits flip, a sector becomes another, a file loses its end. Where nodes
- * scrub, another machine's copy may go with it, so long as a third one's is whole. Nobody gives those machines
- * another disk, and nobody accepts any loss: whoever reads is to get every record, and where
- * the store looks for damage by itself all copies are to be equal in the end. */
+/* Closed segments that rot on the disk of one machine, while its node runs or just before the node dies, where other
+ * machines have whole copies of the segments: bits flip, a sector becomes another, a file loses its end. Where nodes
+ * scrub, the copy of a second machine may rot as well, so long as a third copy is whole. Nobody gives these machines
+ * another disk, and nobody accepts any loss: each reader is to get every record, and where the store looks for damage
+ * by itself all copies are to be equal in the end. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static struct leat_store *store_of(const struct sim_server *server)
     return lives ? leat_node_store(server->node) : NULL;
 }
 
-/* The next one that is closed, and durably in its file: wherever the power goes, it is there. */
+/* The next closed segment that is durably in its file: it is there, whenever the power goes. */
 static bool closed_next(const struct leat_store *store, struct leat_store_seen *at)
 {
     while (leat_store_see_next(store, at)) {
@@ -95,7 +95,7 @@ static const struct leat_segment *held_elsewhere(struct scenario *scenario,
     return NULL;
 }
 
-/* Nothing else that this machine needs lies behind it in its file. */
+/* This machine needs no other segment that lies behind this segment in the file. */
 static bool is_last_in_file(const struct leat_store *store, const struct leat_segment *seg)
 {
     struct leat_store_seen at = {0};
@@ -111,7 +111,7 @@ static void flip(struct sim_server *server, const char *path, uint64_t at, unsig
         if (bits & 1u << bit) (void)sim_disk_flip(server->disk, path, at, bit);
 }
 
-/* Its own memory may have the bytes where its buffer was, until others get that place. */
+/* The machine's memory may have the bytes where the segment's buffer was, until another segment gets the place. */
 void sim_closed_forget(const struct leat_store *store, const struct leat_segment *seg)
 {
     uint8_t *left = leat_store_left_at(store, seg);

@@ -10,7 +10,8 @@
 #include "client/internal.h"
 #include "tests/sim/scenario.h"
 
-/* One that was made for the lane, and one that asked the first node of all, whichever lane that would be. */
+/* A connection that was made for the lane, and a connection that asked the first node of all, whichever lane that would
+ * be. */
 enum { CONNS_ALIKE_MAX = 2 };
 enum { LOGS_MAX = CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copies of a cluster's logs, looked at from outside while it runs: what each node holds is held
- * against what clients were told, and closed copies against each other, byte for byte.
+/* The copies of a cluster's logs, looked at from outside while the cluster runs: the records that each node holds are
+ * compared with what clients were told, and closed copies with each other, byte for byte.
  *
- * Nothing of the product is asked what it believes of its copies but who holds which; the bytes are
- * scanned anew. What the coordinators have committed is the newest that any node, dead or alive, has
- * applied: whoever acts on an entry has applied it first. */
+ * The product is asked only which node holds which copy, and not what it believes of the copy; the bytes are scanned
+ * anew. The newest entry that any node, dead or alive, has applied counts as committed by the coordinators: a node
+ * applies an entry before it acts on the entry. */
 #include <stdio.h>
 #include <string.h>
 
@@ -120,8 +120,8 @@ static void mark_check(void *arg, const struct leat_replica_info *info)
         return;
     look->scenario->marks++;
     if (info->next_offset >= look->acked) return;
-    /* A flipped bit in the last run that was acked: nothing behind it says so, and it is called what it
-     * may be (docs/recovery.md). What comes of it a verifier sees. */
+    /* A flipped bit in the last run that was acked: no later bytes say so, and the end is called what it may be
+     * (docs/recovery.md). A verifier sees what comes of that. */
     if (look->server->rotten && info->ragged) return;
     sim_fail(look->scenario->world,
              "A1 lost-write: %s counts as a copy of %u/%u/%u (segment %llu, epoch %u, version %u; "

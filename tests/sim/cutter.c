@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strangers who begin frames and do not finish them: they announce much, send little, one byte now and then, or go.
- * Whatever they do, everybody else is served: that is what all the other clients of the seed find out. */
+/* Strangers who begin frames and do not finish them: a stranger announces much, sends little, a byte now and then, or
+ * goes. Whatever strangers do, all other connections are served: the other clients of the seed check this. */
 #include "tests/sim/scenario.h"
 
 #include <stdlib.h>

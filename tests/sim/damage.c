@@ -110,7 +110,7 @@ static void flip(struct sim_server *server)
     }
 }
 
-/* Of a store file that is lost a node that runs has it open, and reads and writes it until it stops. */
+/* A node that runs has a lost store file open, and reads and writes the file until the node stops. */
 static bool shorten(struct sim_server *server, const struct sim_disk_place *place, bool lost)
 {
     struct sim_world *world = server->scenario->world;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Somebody who makes streams, writes to them, moves and trims them, and deletes them amid all that goes on; of
- * the same name again, too. In a small part of the cluster seeds, by a generator of its own.
+/* A client that makes streams, writes to them, moves and trims them, and deletes them amid all that goes on; also
+ * streams of an earlier name. In a small part of the cluster seeds, by a generator of its own.
  *
- * A request whose outcome nobody knows may be done later: behind one, its name is not used again, and nobody
- * says what it must mean. */
+ * A request whose outcome is unknown may be done later: after such a request its name is not used again, and no rule
+ * says what the request has done. */
 #include "tests/sim/deletes.h"
 
 #include <stdio.h>
@@ -551,8 +551,8 @@ static void last_word(struct thrower *thrower)
     thrower->step = OVER;
 }
 
-/* Disks read nothing. It moves, and its new owners fetch segments, until a copy of one is read that way: the copy is to
- * go before that read has ended. */
+/* Disks read nothing. The stream moves, and its new owners fetch segments, until a copy of a segment is read that way:
+ * the copy is to go before the read has ended. */
 static void reads(struct thrower *thrower)
 {
     struct scenario *scenario = thrower->client->scenario;

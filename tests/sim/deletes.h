@@ -61,7 +61,8 @@ struct sim_thrown *sim_thrown_find(struct sim_deletes *deletes, uint32_t id);
 /* ---- deletes_check.c ---- */
 /** Is a copy of a segment of that stream read for another node? */
 bool sim_thrown_is_read(const struct scenario *scenario, uint32_t stream);
-/** Whoever writes to that stream knows its logs, and has a producer's number: no node has to be asked about that. */
+/** A client that writes to the stream knows its logs, and has a producer's number: no node has to be asked for
+ * these. */
 bool sim_thrown_is_warm(const struct sim_deletes *deletes, uint32_t stream);
 /** Look at all nodes, now and then from now on. */
 void sim_deletes_watch(struct sim_deletes *deletes);

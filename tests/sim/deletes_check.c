@@ -104,8 +104,8 @@ static void meets_count(struct sim_deletes *deletes, const struct sim_thrown *th
 
 /* ---- what nodes know ---- */
 
-/* SUBTLE: the answer says that the node that was asked serves it no more. Another that hears nothing may
- * for as long as it does not know; once every node that runs has heard of it, none ever may again. */
+/* SUBTLE: the answer says that the asked node serves the stream no more. Another node may serve the stream as long as
+ * the node has not heard of the deletion; once every node that runs has heard, none ever may again. */
 static void thrown_look(struct sim_deletes *deletes, struct sim_thrown *thrown)
 {
     struct scenario *scenario = deletes->scenario;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exploring: runs that begin where seeds seldom come.
  *
- * A seed is run, and what it has visited is noted: pairs (visits.def), and which of them came behind which.
- * What was new is kept as a prefix: the seed, the dice thrown since, and the turn at which it was met. Then the
- * prefix whose pair was met least often so far is run again, up to about that turn, and forked there: each child
- * goes on to its end with dice of its own, and what it visits that is new is a prefix again. Half of the children
- * are struck by a fault or two right behind the fork.
+ * A seed is run, and its visits are noted: pairs (visits.def), and which pair came after which. A new visit is kept as
+ * a prefix: the seed, the dice thrown since, and the turn of the visit. Then the prefix whose pair was met least often
+ * so far is run again, up to about that turn, and forked there: each child goes on to its end with dice of its own, and
+ * its new visits are prefixes again. Half of the children are struck by a fault or two right after the fork.
  *
- * Where a rule is broken (base/bug.h) each run that came to it is a prefix: what it does there matters only by what
- * happens around it, and the more seldom runs come to it the more of the time is spent on those that did. */
+ * Where a rule is broken (base/bug.h) each run that came to the rule is a prefix: the broken rule matters only by what
+ * happens around it. The more seldom runs come to the rule, the more of the time is spent on the runs that did. */
 #include "tests/sim/explore.h"
 
 #include <errno.h>
@@ -345,8 +344,8 @@ static uint64_t met(const struct prefix *prefix)
                                        : explore.pairs[prefix->visit];
 }
 
-/* The one whose pair was met least often, and that was chosen least often for it. Of those that came to a rule: the
- * shortest. */
+/* The prefix whose pair was met least often, and that was chosen least often for this pair. Of prefixes that came to a
+ * rule: the shortest. */
 static struct prefix *prefix_choose(void)
 {
     struct prefix *best = NULL;

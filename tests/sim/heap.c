@@ -327,10 +327,11 @@ bool sim_process_keep(void)
     return true;
 }
 
-/* Pages that were used stay, and are zeros again: fresh ones are a third of a seed's time.
+/* Pages that were used stay, and are zeros again: fresh pages take a third of a seed's time.
  *
- * SUBTLE: for the compiler a copy to __data_start changes no variable but that, so what it reads of others it may
- * read before or after it. With -fprofile-use gcc 12 read large.at after it: those pages stayed as they were. */
+ * SUBTLE: for the compiler a copy to __data_start changes no variable but __data_start, so the compiler may read any
+ * other variable before or after the copy. With -fprofile-use gcc 12 read large.at after the copy: those pages stayed
+ * as they were. */
 void sim_process_again(void)
 {
     sim_maps_drop();

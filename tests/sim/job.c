@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeds in other processes: an assertion that fails ends that seed only.
+/* Seeds in other processes: an assertion that fails ends its seed only.
  *
- * A process runs several, one after the other, and is brought back to what it was before each, so that
- * nothing of one seed can touch another: processes of their own took half of the time. A seed's second
- * run has one of its own, with other addresses and other remains in the memory. */
+ * A process runs several seeds, one after the other, and is brought back to its first state before each, so that
+ * nothing of one seed can touch another: a process for each seed took half of the time. The second run of a seed has a
+ * process of its own, with other addresses and other remains in the memory. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -63,9 +63,9 @@ static void seed_run(const struct sim_setting *setting, uint64_t seed,
 #endif
 }
 
-/* SUBTLE: a byte of a pointer was taken for a flag by the raft library, in one state: one seed of thousands
- * did not replay, by chance, where the heap began 5 KiB further on. A second run has other addresses, and
- * other remains in its heap and its stack. */
+/* SUBTLE: in one state the raft library took a byte of a pointer for a flag: one seed of thousands did not replay, by
+ * chance, where the heap began 5 KiB further on. A second run has other addresses, and other remains in its heap and
+ * its stack. */
 static __attribute__((noinline)) void remains_make(uint64_t seed)
 {
     volatile uint8_t stack[STACK_BYTES];
@@ -134,7 +134,7 @@ static void child_wait(const struct sim_job *job, int *out_status)
         continue;
 }
 
-/* What a child's end says of the seed that it was at. */
+/* What the end of a child says of the seed that the child was at. */
 static void death_verdict(const struct sim_job *job, char *out, size_t bytes)
 {
     int status = 0;

@@ -168,7 +168,7 @@ static void batch_refused(struct producer *producer, uint32_t stream, uint32_t p
                           int16_t code)
 {
     const struct scenario *scenario = producer->kafka.client->scenario;
-    /* What a log of level memory lost with the power includes what it knew of its producers. */
+    /* A log of level memory loses the states of its producers with the power, too. */
     bool memory = scenario->streams[stream].settings.durability == LEAT_DURABILITY_MEMORY;
     if (!(memory && check_stream_excused(scenario->check, stream)))
         sim_fail(scenario->world,

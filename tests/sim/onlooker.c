@@ -63,7 +63,8 @@ static void on_fetched(void *owner)
     sim_actor_post(client->actor, sim_rng_between(&client->rng, 10, 3000), take, client);
 }
 
-/* That it is no more, or waits for what went with the power: whoever deletes it does not mind. */
+/* The stream is deleted, or waits for records that went with the power: the client that deletes the stream does not
+ * mind. */
 static void on_error(void *owner, const struct leat_error *error)
 {
     struct sim_client *client = owner;

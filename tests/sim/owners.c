@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose streamlets are whose, as the leader's tables have it, after each of its turns: others may apply what is long
- * ago. One goes from an owner that
- * lives only when somebody has asked for that: what a recovery gives away was a dead node's when that was decided, and
- * may be served by another one by now (A1). */
+/* The owners of streamlets, as the leader's tables have them, after each turn of the leader: other nodes may apply an
+ * entry long after the leader. A streamlet goes from an owner that lives only when somebody has asked for that: the
+ * streamlets that a recovery gives away were a dead node's when that was decided, and another node may serve them by
+ * now (A1). */
 #include <string.h>
 
 #include "broker/probe.h"

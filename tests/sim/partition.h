@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A core's table of the logs that it hosts, as watchers walk it. It has 1,024 buckets at least, and a seed's logs lie
- * in a few of them: empty ones are passed eight at a time. */
+/* A core's table of its logs, as watchers walk it. The table has 1,024 buckets at least, and a seed's logs lie in a few
+ * of these: empty buckets are passed eight at a time. */
 #ifndef LEAT_TESTS_SIM_PARTITION_H
 #define LEAT_TESTS_SIM_PARTITION_H
 

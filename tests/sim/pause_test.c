@@ -34,7 +34,7 @@ struct mover {
     uint32_t streamlet;
 };
 
-/* One client who appends steadily to each streamlet, and has them moved. */
+/* A client that appends steadily to each streamlet, and has the streamlets moved. */
 struct appender {
     struct scenario *scenario;
     struct sim_actor *actor;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places in the memory that a node has for others' replicas, looked at while one-sided writes go there.
  *
- * No place comes back to its arena, nor serves another segment, while a write may still reach it: neither one that is
- * under way nor one of a writer that has not heard that the place is its no more (docs/replication.md). Each write is
- * followed from its posting until its last bytes arrive, by the handle of the replica that its writer means. As long
- * as the arena is not revoked, where it arrives that replica has to lie, or what lay there has to be kept for
- * nobody. It does not matter whether anybody reads those bytes later. */
+ * No place comes back to its arena, nor serves another segment, while a write may still reach the place: neither a
+ * write that is under way nor a write of an owner that has not heard that the place is no longer its own
+ * (docs/replication.md). Each write is followed from its posting until its last bytes arrive, by the handle of the
+ * replica that its writer means. As long as the arena is not revoked, this replica has to lie where the write arrives,
+ * or the place has to be kept for nobody. It does not matter whether anybody reads the bytes later. */
 #include <stdio.h>
 
 #include "broker/probe.h"

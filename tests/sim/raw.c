@@ -392,7 +392,8 @@ static void append_send(struct raw *raw)
     look_up(raw);
 }
 
-/* In one seed of thirty-two the first that a log hears of it is what follows on a batch that may be on its way. */
+/* In one seed of thirty-two the first batch that a log gets from the producer follows a batch that may be on its
+ * way. */
 static bool begins_late(const struct raw *raw)
 {
     return raw->steps_left == raw->client->quota && raw->client->scenario->world->seed % 32 == 9;

@@ -185,7 +185,7 @@ static void write_ok(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
-/* A writer that stood still stores late, and then what it wrote after that has its end first. */
+/* A writer that stood still stores late, and then its later write ends first. */
 static bool overtakes(const struct target *target, const struct flight *flight)
 {
     const struct flight *before = target->first;
@@ -194,7 +194,7 @@ static bool overtakes(const struct target *target, const struct flight *flight)
     return before != flight;
 }
 
-/* The transport knows what became of it, once it does of all that the target was given before. */
+/* The transport knows the outcome of a write once it knows the outcome of all earlier writes to the target. */
 static void flight_end(struct sim_world *world, struct sim_event *event)
 {
     struct flight *flight = event->a;

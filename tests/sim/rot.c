@@ -73,8 +73,8 @@ static void suspect(struct scenario *scenario, struct leat_log_ref log)
     scenario->suspects[index][log.streamlet][log.log] = true;
 }
 
-/* Every segment header before the place whose capacity reaches it: of the segment that lies there,
- * or of one that did. */
+/* Every segment header before the place whose capacity reaches the place: of the segment that lies there, or of an
+ * earlier segment. */
 static void suspects_of_slot(struct scenario *scenario, const struct sim_disk_place *place)
 {
     uint64_t at = place->offset / UNIT_BYTES * UNIT_BYTES;
@@ -232,7 +232,7 @@ static void log_told(struct scenario *scenario, struct leat_log_ref log)
                  log.stream, log.streamlet, log.log, missing);
 }
 
-/* A reader for each log, so that what ends one leaves the others alone. */
+/* A reader for each log, so that the end of one reader leaves the other logs alone. */
 static void logs_read_and_judge(struct scenario *scenario)
 {
     check_audit_begin(scenario->check);

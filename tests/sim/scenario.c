@@ -180,7 +180,7 @@ static bool audited(struct scenario *scenario)
     return true;
 }
 
-/* Who still waits for an answer, and what it was told last. */
+/* The producers that still wait for an answer, and the last answer of each. */
 static void producers_trace(struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->client_count; i++) {
@@ -221,8 +221,8 @@ static void audit_judge(struct scenario *scenario)
     }
 }
 
-/* It took too long. Who is at the end of all its logs has seen what there is, and what it did not see is
- * lost. Who still asks was not answered: that says nothing of what is there. */
+/* It took too long. A reader at the end of all its logs has seen all that there is, and a record that it did not see is
+ * lost. A reader that still asks was not answered: that says nothing of the records that are there. */
 static void audit_fails(struct scenario *scenario)
 {
     const struct sim_client *late = NULL;
@@ -286,8 +286,8 @@ static bool audit_is_whole(struct scenario *scenario)
     return true;
 }
 
-/* What an accepted loss left of a log may be on the node that came up last: verifiers that do not see it within the
- * time that it takes to come end, and others read (seed 8184). */
+/* The rest of a log after an accepted loss may be on the node that came up last: verifiers that do not see this rest
+ * within the time that the node takes to come up end, and other verifiers read (seed 8184). */
 static void last_audit(struct scenario *scenario)
 {
     uint64_t comes_us = scenario->world->now_us + LEFT_COMES_US;
@@ -395,8 +395,8 @@ static bool operator_has_looked(struct scenario *scenario)
     return scenario->operator_rounds >= scenario->rounds_wanted;
 }
 
-/* The operator looks at every log, once from its beginning to its end, before it is judged. That takes as long
- * as it takes a streamlet that lost all its marks to have somebody who answers for it. */
+/* The operator looks at every log, once from its beginning to its end, before the log is judged. That takes as long as
+ * a streamlet that lost all its open replicas waits for a node that answers for it. */
 static void operator_look(struct scenario *scenario)
 {
     scenario->rounds_wanted = scenario->operator_rounds + 2;
@@ -404,7 +404,8 @@ static void operator_look(struct scenario *scenario)
     if (!sim_run_until(scenario, operator_has_looked, LOOK_US_MAX))
         sim_stuck(scenario, "an operator is not told how each log is");
     scenario->hurried = false;
-    /* An owner that has not heard yet that it is none shows what was trimmed at the next: seed 4994. */
+    /* An owner that has not heard yet that it is no owner shows records that were trimmed at the next owner: seed
+     * 4994. */
     (void)sim_run_until(scenario, sim_nodes_are_even, LOOK_US_MAX);
 }
 

@@ -491,7 +491,8 @@ bool sim_trap_reader_choose(uint64_t seed);
 void sim_trap_reader_start(struct scenario *scenario);
 
 /* ---- traps_leave.c ---- */
-/** Has the seed that? Before its machines are made, as it needs one more, and two hosts. */
+/** Has the seed this trap? Asked before the seed's machines are made, as the trap needs another machine, and two
+ * hosts. */
 bool sim_trap_leave_choose(uint64_t seed);
 /** Of a seed with this trap: the settings that the trap needs, in place of other choices. */
 void sim_trap_leave_set(struct scenario *scenario);
@@ -560,7 +561,7 @@ void sim_kept_check(struct scenario *scenario);
 /** Fences, and nodes that were called dead, are looked at now and then from now on. */
 void sim_kept_watch(struct scenario *scenario);
 /* ---- conns.c ---- */
-/** What native clients know of nodes and keep of them, and what their producers count, is looked at. */
+/** Look at what native clients know of nodes and keep of them, and at what their producers count. */
 void sim_conns_check(struct scenario *scenario);
 /* ---- under_way.c ---- */
 /** Does a producer count as under way to each log what waits there with a sequence? */
@@ -606,7 +607,7 @@ int cut_sweep_run(const struct cut_sweep_options *asked);
 /* ---- heap.c ---- */
 /** From now on what a process allocates by base/mem.h is its own. */
 void sim_process_memory_watch(struct sim_world *world);
-/** It is dead, and nobody looks at what it had any more: that memory is another's now. */
+/** The process is dead, and nobody looks at its memory any more: the memory is another process's now. */
 void sim_process_memory_drop(struct sim_process *process);
 /** Can a process run several seeds? Not with a heap that is not ours: with sanitizers. */
 bool sim_process_can_again(void);
@@ -620,7 +621,7 @@ bool sim_process_keep(void);
 void sim_process_again(void);
 
 /* ---- rot.c ---- */
-/** Flip bits, one after the other, and judge what is served. Nobody else is at work any more. */
+/** Flip bits, one after the other, and judge what is served. No client is at work any more. */
 void sim_rot_run(struct scenario *scenario);
 /** A store file is lost, and each of several starts judged. Nothing comes after it. */
 void sim_lost_run(struct scenario *scenario);

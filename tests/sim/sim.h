@@ -130,7 +130,7 @@ enum sim_fault {
     SIM_FAULT_TORN_BESIDE, /* an owner was killed whose backup had a torn copy beside a whole one */
     SIM_FAULT_FRONT,       /* a disk answered no read before its node knew where a log begins */
     SIM_FAULT_LOSS_AMID, /* no fault: a loss was accepted while older segments came to the log's new owner */
-    SIM_FAULT_UNASKED,  /* whoever had whole what is damaged elsewhere could not be asked for it */
+    SIM_FAULT_UNASKED,  /* the node with the whole copy of a damaged segment was not asked */
     SIM_FAULT_IMPOSTOR, /* a stranger without the key was at a node's door */
     SIM_FAULT_STRANGER, /* no fault: a seed has a hostile client: stranger_seed.c */
     SIM_FAULT_HEAP,   /* no fault: what a node's heap takes grew or shrank, and its pool with it */
@@ -346,8 +346,8 @@ uint64_t sim_net_cut_until(const struct sim_process *from, const struct sim_proc
 void sim_net_delay(struct sim_world *world, const char *from_host, const char *to_host,
                    uint64_t delay_us);
 void sim_net_close_all(struct sim_process *process);
-/** One end of some connections goes, and the other learns of it only when it sends something after
- * that time. Returns how many. */
+/** One end of some connections goes, and the other end learns of that only when it sends something after that time.
+ * Returns how many connections. */
 unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint64_t until_us);
 /** What goes over some connections of a process from now on arrives at that time, and its own end goes before: it may
  * have connected anew, and said the same again, when the other end hears of what was said first. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A reader that asks and never reads: its process stands still for ever with its requests under
- * way. The server has to cut it off in time, whoever it is, and must not miss what it held. */
+/* A reader that asks and never reads: its process stands still for ever with its requests under way. The server has to
+ * cut any such reader off in time, and must get back what the reader held. */
 #include "broker/data/core_data.h"
 #include "tests/sim/scenario.h"
 

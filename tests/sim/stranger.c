@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hostile client, and what must hold whatever it does (honest.c: whether it makes others wait).
+/* A hostile client, and what must hold whatever the client does (honest.c: whether it makes others wait).
  *
- * A schedule is a sequence of operations: one byte, whose low four bits are the operation and whose high
- * four bits are its argument, then the bytes that the operation takes. Every schedule means something, so
- * that any mutation of one is another. */
+ * A schedule is a sequence of operations: a byte, whose low four bits are the operation and whose high four bits are
+ * its argument, then the bytes that the operation takes. Every schedule means something, so that any mutation of a
+ * schedule is another schedule. */
 #include "tests/sim/stranger.h"
 
 #include <stdlib.h>

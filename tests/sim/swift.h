@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream whose requests are answered in time, whatever happens to others. Private to the simulator. */
+/* A stream whose requests are answered in time, whatever happens to other streams. Private to the simulator. */
 #ifndef LEAT_TESTS_SIM_SWIFT_H
 #define LEAT_TESTS_SIM_SWIFT_H
 

@@ -293,7 +293,7 @@ static void row_judge(struct line *line, uint32_t stream, uint32_t id,
         return;
     }
     const char *told = leat_log_told_state(row), *truth = state_word(&log);
-    /* Of what nobody serves all that matters is that it is not called well. */
+    /* For a log that no node serves it only matters that the log is not called well. */
     if (!log.served ? strcmp(told, "ok") == 0 && row->code == LEAT_OK : strcmp(told, truth) != 0)
         wrong(line, "description of log %u/%u of %s: %s (%s), and it is %s", ref.streamlet, ref.log,
               log.stream, told, leat_err_name(row->code), truth);

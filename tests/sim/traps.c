@@ -168,7 +168,7 @@ static bool homes_struck(struct sim_traps *traps, struct sim_server *server)
 
 /* ---- DAMAGED_END ---- */
 
-/* What it has durably in its file of a segment that is not closed; 0: it is none that is meant. */
+/* The bytes of an open segment that are durably in its file; 0: the trap does not use this segment. */
 static uint32_t open_bytes(const struct leat_store_seen *at)
 {
     const struct leat_segment *seg = at->seg;
@@ -194,7 +194,8 @@ static unsigned elsewhere(const struct sim_server *victim, const struct leat_seg
     return found;
 }
 
-/* The ends of what is open there and on one other machine, the same of all of them: whichever has most. */
+/* The ends of the open segments there and on one other machine, the same machine for all ends: the machine with
+ * most. */
 static unsigned ends_find(struct sim_traps *traps, const struct sim_server *victim,
                           struct trap_end *ends, unsigned *out_away)
 {

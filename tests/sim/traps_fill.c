@@ -70,7 +70,7 @@ static struct sim_server *server_named(const char *name)
 
 /* ---- POWER ---- */
 
-/* Has its node found it as a mark, though it was closed nowhere but at its owner? */
+/* Has the node found the copy as an open replica, though it was closed nowhere but at its owner? */
 static void found_check(const struct sim_server *server)
 {
     const struct leat_backup *backup = leat_node_backup(server->node);

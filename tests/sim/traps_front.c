@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (trap.c) for a log whose front is not known, in some cluster seeds in which nothing else goes wrong. There is
- * one log per stream, and one of them is brought to where retention could give up what it does not know of:
- *  1. Its owner is told late that a segment is closed on all its copies, and dies before that: the next segment has
- *     only begun. Another owner closes that one, without a record, and begins more.
- *  2. When these have records, it dies, too, and nobody appends. The third one takes the last segment, and then those
- *     in front of it, one by one. When it has the one without a record, and not the one before that, all nodes are
- *     killed.
- *  3. It has the log again, of these segments, and its disk answers no read: it does not know where the log begins for
- *     longer than it takes until retention looks. */
+ * one log per stream, and one of these logs is brought to where retention could give up segments that the log does not
+ * know of:
+ * 1. The owner is told late that a segment is closed on all its copies, and dies before that: the next segment has only
+ * begun. Another owner closes this next segment, without a record, and begins more segments.
+ * 2. When these have records, the second owner dies, too, and nobody appends. The third owner takes the last segment,
+ * and then the earlier segments, one by one. When it has the segment without a record, and not the segment before that,
+ * all nodes are killed.
+ * 3. The third owner has the log again, of these segments, and its disk answers no read: for longer than it takes until
+ * retention looks, the owner does not know where the log begins. */
 #include <string.h>
 
 #include "broker/probe.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) at replicas that are on their way to a log which has gone on, in a few of the cluster seeds, where
- * it takes the place of the scheduled faults. A streamlet goes to the node that has copies of its older segments, and
- * writes are slow there, so that it makes them its own for long; meanwhile it goes on to the third node, which has
- * none. When that one has it, what is on its way is stopped there for up to 0.3 s: it is on its way when the third node
- * asks for it. From then on reads are stopped, too, and for longer. Whoever began to read it then would end with a
- * replica that is gone. Or whoever wrote it is killed, and fenced while it is on its way. */
+ * the trap takes the place of the scheduled faults. A streamlet moves to the node that has copies of its older
+ * segments, and writes are slow there, so that the node takes long to make the copies its own. Meanwhile the streamlet
+ * moves on to the third node, which has no copies. When the third node has the streamlet, the replicas on their way are
+ * stopped at the second node for up to 0.3 s: they are on their way when the third node asks for them. From then on
+ * reads are stopped, too, and for longer. A read that began then would end with a replica that is gone. Or the writer
+ * of a replica is killed, and fenced while the replica is on its way. */
 #include "broker/data/core_data.h"
 #include "broker/data/replicate.h"
 #include "broker/ownership/takeover.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for homes of groups, in a few of the cluster seeds. The node that owns the home of a group is cut
- * off from the other nodes, and a member of the group from that node. Once another node has the home, one more
- * member joins, so that a generation begins of which the old home has not heard. When the member is in that one
- * and has committed, it is the others that it does not reach any more: it asks the old home, whose generation is
- * not its own, joins there again, and is to be told nothing of what was committed. */
+ * off from the other nodes, and a member of the group from that node. Once another node has the home, a further member
+ * joins, so that a generation begins of which the old home has not heard. When the first member is in this generation
+ * and has committed, the member is cut off from the other nodes instead. The member asks the old home, whose generation
+ * is another, joins there again, and is to be told nothing of what was committed. */
 #include <stdio.h>
 #include <string.h>
 

@@ -55,7 +55,8 @@ static struct sim_server *third(const struct sim_server *one, const struct sim_s
 
 /* ---- LATE_DROP ---- */
 
-/* It has as many copies as it should, none of them at that node, and all know that they are counted on. */
+/* The segment has as many copies as it should, none of them at the node, and all backups know that their copies
+ * count. */
 static bool does_without(const struct leat_set_seen *set, const struct leat_peer_seen *peer)
 {
     if (!set->closed || set->dropping ||

@@ -52,7 +52,7 @@ static bool lives(const struct sim_server *server)
 
 /* ---- a segment that is so ---- */
 
-/* The next one that is closed, and in its file alone. */
+/* The next closed segment that is in its file alone. */
 static const struct leat_segment *closed_next(const struct sim_server *server,
                                               struct leat_store_seen *at)
 {

@@ -165,8 +165,8 @@ static uint32_t log_count(const struct scenario *scenario)
     return count;
 }
 
-/* Often the end: then nothing is left but the place where the log goes on. "All that is acked", whatever
- * that is when the request arrives, is rare: until it is answered any offset may be where it begins. */
+/* Often the end: then nothing is left but the place where the log goes on. "All that is acked", whatever has been acked
+ * when the request arrives, is rare: until the request is answered the log may begin at any offset. */
 static void choose(struct trimmer *trimmer)
 {
     struct scenario *scenario = trimmer->client->scenario;
