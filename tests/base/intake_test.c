@@ -99,7 +99,7 @@ static void full_account_lets_one_at_a_time_exceed_it(void **state)
     rig_end(&rig, 4);
 }
 
-/* However slowly it brings the rest, and were it of an address that is over its share. */
+/* However slowly the connection brings the rest, even if its address is over its share. */
 static void one_that_exceeds_takes_no_room_from_others(void **state)
 {
     struct rig rig;
@@ -187,7 +187,8 @@ static void addresses_that_wait_go_on_in_turn(void **state)
     rig_end(&rig, sizeof addresses);
 }
 
-/* Who holds and brings nothing loses its place to one that waits, and comes back behind all that never lost one. */
+/* A connection that holds a place and brings nothing loses the place to a waiting connection, and comes back behind all
+ * that never lost a place. */
 static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
 {
     enum { NOW = LEAT_INTAKE_SILENT_MS, LATER = NOW + 2 * LEAT_INTAKE_LOOK_MS };
@@ -271,7 +272,7 @@ static void who_brings_too_little_loses_its_place_and_stands_behind(void **state
     rig_end(&rig, 5);
 }
 
-/* Who goes by itself while others wait for its place is no better. */
+/* A connection that leaves its place by itself while others wait for it stands behind them, too. */
 static void who_leaves_its_place_while_others_wait_stands_behind(void **state)
 {
     struct rig rig;
@@ -394,7 +395,7 @@ static void beginnings_past_their_limit_cost_the_oldest(void **state)
     rig_end(&rig, 1);
 }
 
-/* What one holds that exceeds the limit, in its turn, is not what small beginnings have to make room for. */
+/* The bytes of a connection that exceeds the limit, in its turn, drive no small beginnings out. */
 static void one_that_exceeds_drives_no_beginnings_out(void **state)
 {
     struct rig rig;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A start's last step, by adopt.c alone: which logs a core makes, of which segments, and where they go on; what waits,
- * what is asked for elsewhere, and what people are told. */
+/* A start's last step, by adopt.c alone: which logs a core makes, of which segments, and where they go on; which logs
+ * wait, which are asked for elsewhere, and what people are told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

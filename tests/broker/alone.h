@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One source of broker/ by itself. Whatever it calls is the test's, which says what was called, with what, and in which
- * order; a test compares that with what should have been called. Nothing runs but what the test lets run. */
+/* One source of broker/ by itself. Each function that the source calls is the test's, which says what was called, with
+ * which arguments, and in which order; a test compares this with the calls that it expects. Nothing runs but what the
+ * test lets run. */
 #ifndef LEAT_TESTS_BROKER_ALONE_H
 #define LEAT_TESTS_BROKER_ALONE_H
 
@@ -52,7 +53,7 @@ const char *node_log_line(void);
 /** Forget it. */
 void said_enough(void);
 
-/** The first mail that is on its way comes to its core. false: there is none. */
+/** The first message that is on its way comes to its core. false: there is none. */
 bool alone_deliver(void);
 void alone_deliver_all(void);
 /** The read that was submitted ends. */

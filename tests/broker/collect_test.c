@@ -19,7 +19,7 @@ static void crashed(const char *name, uint64_t incarnation)
     node->incarnation = incarnation;
 }
 
-/* A whole closed replica of that log, and whatever it is otherwise. */
+/* A whole closed replica of the log; its other fields may have any value. */
 static struct leat_replica_info *replica(uint32_t log, uint64_t segment)
 {
     struct leat_segment *seg = &it.segs[it.replica_count];
@@ -540,7 +540,7 @@ static void starts_of_parked_ones_are_read(void **state)
     assert_true(row(0)->only_start);
     assert_int_equal(row(0)->kind, LEAT_REPLICA_MARK);
     assert_string_equal(extent_text(row(1)->previous), "800:8");
-    assert_false(row(3)->only_start); /* it says more than that it has begun */
+    assert_false(row(3)->only_start); /* the replica has more than a start entry */
     end();
 }
 

@@ -19,7 +19,7 @@
 
 enum { CONN_BUCKET = 77, CONN_SENT_MAX = LEAT_FRAME_HEADER_BYTES + LEAT_ERROR_TEXT_BYTES + 64 };
 
-/* The one that there is, as far as it is asked. */
+/* The only connection, as far as the source asks about it. */
 struct leat_conn {
     size_t queued;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections by conn.c alone: who is let in, when one is read from, and what is given back when it goes. */
+/* Connections by conn.c alone: which connection is let in, when a connection is read, and what is given back when it
+ * goes. */
 #include "tests/broker/conn_rig.h"
 
 /* ---- coming and going ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a core has from its start: structs for requests, buffers for old data, somebody who uncompresses, and what its
- * addresses have of it. So many as the budget says, or none where there is no memory. */
+/* The parts that a core has from its start: structs for requests, buffers for old data, the actor that uncompresses,
+ * and the shares of its addresses. So many as the budget says, or none where there is no memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

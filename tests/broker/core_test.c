@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A core by core.c alone: what it consists of when it begins and what is given back, in which order a turn ends, and
- * what its timers do. All parts are the test's. */
+/* A core by core.c alone: which parts the core has when it begins and what is given back, in which order a turn ends,
+ * and what its timers do. All parts are the test's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

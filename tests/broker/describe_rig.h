@@ -58,7 +58,7 @@ extern struct describe_rig it;
 void begin(void);
 /** Nothing is left of any call. */
 void end(void);
-/** A log of streamlet s is on this node; fields of what is said of it are numbers of its own. */
+/** A log of streamlet s is on this node; each field of its description has a number of its own. */
 struct leat_log *hosts(uint32_t s, uint32_t q);
 /** Streamlet 1 belongs to another node, and nothing of it is here. */
 void of_other(uint64_t owner);

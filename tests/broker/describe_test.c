@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream is described, by describe.c alone: each field of its logs, what other nodes say of theirs, and what is said
- * where one is not known. */
+/* A stream is described, by describe.c alone: each field of its logs, what other nodes say of their logs, and what is
+ * said of a log that is not known. */
 #include "broker/admin/calls.h"
 #include "tests/broker/describe_rig.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reads of a fetch, by fetch_read.c alone: what each log is asked for, and what is made of its answer. */
+/* The reads of a fetch, by fetch_read.c alone: what each log is asked for, and what becomes of the log's answer. */
 #include "tests/broker/fetch_read_rig.h"
 
 /* ---- a run of batches ---- */

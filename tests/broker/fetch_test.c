@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fetches from the frame to the answer, by fetch.c alone: when one is answered and when it waits, what is told of each
- * log, who is asked before that, what is sent, and what becomes of it as its connection goes. */
+/* Fetches from the frame to the answer, by fetch.c alone: when a fetch is answered and when it waits, what is told of
+ * each log, who is asked before that, what is sent, and what becomes of the fetch as its connection goes. */
 #include "broker/data/core_data.h"
 #include "tests/broker/fetch_rig.h"
 

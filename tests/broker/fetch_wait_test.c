@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetches that wait, by fetch_wait.c alone: for logs here and on other cores to move, for time, for structs and for
- * their own connection; who is woken when, and that it goes on once. */
+ * their own connection; which fetch is woken when, and that the fetch goes on once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -395,7 +395,8 @@ static bool has_records(const struct leat_found *found)
     return found->scan.started && found->scan.next_offset > found->scan.base_offset;
 }
 
-/* Nothing on disk is touched: closed ones are served, and what is valid of others that can be read. */
+/* Nothing on disk is touched: closed segments are served, and other segments that can be read as far as they are
+ * valid. */
 static enum leat_fate served_as_it_is(const struct seen *seen)
 {
     const struct leat_segment *seg = seen->found->seg;

@@ -18,7 +18,7 @@
 #include "tests/broker/parts.h"
 #include "tests/replication/world.h"
 
-enum { AT = 1, OWN = 2 }; /* that node, and how many segments of its own it has */
+enum { AT = 1, OWN = 2 }; /* the node, and how many segments of its own it has */
 
 static struct leat_segment *adopted;
 static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
@@ -75,7 +75,8 @@ static uint64_t segments(const struct world *world)
 
 enum stream_is { STREAM_GONE, STREAM_GOING, STREAM_THERE, STREAM_UNHEARD };
 
-/* What the node's core 0 makes of it, where its stream is that by then. Returns how many segments stay. */
+/* What the node's core 0 makes of the segments, where the state of their stream is `what` by then. Returns how many
+ * segments stay. */
 static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fate)
 {
     struct leat_node node = {.incarnation = world->nodes[AT].incarnation};

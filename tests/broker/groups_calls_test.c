@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to consumer groups, by groups_calls.c alone: what each says to its home, how it is answered, and what is
- * refused before; and what groups ask of the broker. */
+/* Requests to consumer groups, by groups_calls.c alone: what each request says to its home, how it is answered, and
+ * which are refused before; and what groups ask of the broker. */
 #include "broker/admin/calls.h"
 #include "broker/data/core_data.h"
 #include "tests/broker/groups_calls_rig.h"

@@ -20,7 +20,7 @@ static void asks(const struct leat_msg_locate *rows, uint32_t count, uint32_t sa
     alone_call(leat_call_locate, &writer);
 }
 
-/* One place is asked for, and that is what is said of it. */
+/* One place is asked for, and the answer has these words. */
 static void assert_located(const struct leat_msg_locate *row, const char *words)
 {
     struct leat_msg_reader reader;

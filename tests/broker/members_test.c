@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other nodes as one core knows them, by members.c alone: the table, whose earlier incarnations are fenced, to whom
- * links are, and what is handed on. Links, replication and calls are the test's. */
+/* The other nodes as one core knows them, by members.c alone: the table, whose earlier incarnations are fenced, which
+ * nodes have links, and what is handed on. Links, replication and calls are the test's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that clients make, delete and ask for, by meta.c alone: what is allowed first, who does it, and each field of
- * the answers. */
+/* Streams that clients make, delete and ask for, by meta.c alone: what is allowed first, which node does it, and each
+ * field of the answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -53,8 +53,8 @@ void end(void);
 void start(void);
 /** The timer that was started. */
 void expire(void);
-/** The target says with whom it is connected: `up` nodes with a transport, one that is up without, and one that is
- * not. */
+/** The target names the nodes with which it is connected: `up` nodes with a transport, a node that is up without, and a
+ * node that is down. */
 void target_answers(leat_err rc, uint32_t up);
 void stopped(unsigned q);
 void coordinators_say(leat_err rc, uint32_t epoch);

@@ -319,7 +319,7 @@ static void first_request_has_to_be_hello(void **state)
                  version, version, LEAT_PROTOCOL_VERSION_MIN, LEAT_PROTOCOL_VERSION_MAX);
         assert_said(expected);
     }
-    /* Of what it may be large it has to be little until then. */
+    /* A frame that may be large after hello has to be small until then. */
     leat_frame_encode(it.frame, LEAT_KIND_HELLO, 1, 0, 31, 64 * 1024 - LEAT_FRAME_HEADER_BYTES, 0);
     assert_int_equal(takes(LEAT_FRAME_HEADER_BYTES), LEAT_SHORT);
     assert_int_equal(it.want, 64 * 1024);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "identity" and "boots", by identity.c, boots.c and node_file.c alone: what is in the two files, which of it is
- * believed, and what is written before what. The disk is the test's: two files of a block each. */
+/* "identity" and "boots", by identity.c, boots.c and node_file.c alone: the contents of the two files, which of them
+ * are believed, and the order of the writes. The disk is the test's: two files of a block each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -377,7 +377,7 @@ static void who_takes_its_answers_comes_before_addresses_that_let_theirs_lie(voi
     desk->conns[1].copied = desk->conns[9].copied = 0;
     leat_output_resume(&desk->core);
     assert_ptr_equal(desk->core.answer_peers.prev, &desk->peers[4].answers);
-    /* They take what they are given, and some time later are as others. */
+    /* The connections take what they are given, and some time later are like all others. */
     desk->world.now_us += LEAT_OUTPUT_LATE_US;
     leat_output_leave(&desk->peers[8]);
     leat_output_leave(&desk->peers[4]);

@@ -243,7 +243,7 @@ static void idle_logs_are_cared_for_in_turn(void **state)
     assert_said("care for 7/1/0\n"
                 "care for 7/1/1\n"
                 "care for 7/1/2\n"
-                "care for 7/1/1\n"); /* and one of those that have become idle, once more */
+                "care for 7/1/1\n"); /* and one of the logs that have become idle, once more */
     assert_int_equal(idle->care_index, 1);
     assert_int_equal(busy->care_index, 0);
     care();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the copies of a stream are, by places.c alone: whom a core asks, what it makes of the answers, for how long it
- * remembers them, and who waits for them. */
+/* Where the copies of a stream are, by places.c alone: which nodes a core asks, what it makes of the answers, for how
+ * long it remembers them, and which requests wait for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -293,8 +293,8 @@ static void answers_are_read_as_far_as_they_hold(void **state)
     end();
 }
 
-/* What stands behind as many rows as there should be is none. The owner may have changed: what this node has of its
- * own comes before what another one said. */
+/* Bytes behind as many rows as there should be are no row. The owner may have changed: what this node has of its own
+ * log comes before the answer of another node. */
 static void own_log_comes_before_what_others_say(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that are looked for by name and made when they are missing: streams.c on one core; and what a core makes of
- * those that come by: walk.c. The test plays the coordinator. */
+/* Streams that are looked for by name and made when they are missing: streams.c on one core; and what a core does with
+ * streams that come: walk.c. The test plays the coordinator. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -220,7 +220,7 @@ static void seeker_name_that_is_never_found_ends_with_why(void **state)
     desk_free(desk);
 }
 
-/* A place among those that wait for the coordinators is what it lacked: not a leader. */
+/* A place among the requests that wait for the coordinators is what the request lacked: not a leader. */
 static void stream_that_the_coordinators_can_not_be_asked_for_is_refused_with_why(void **state)
 {
     (void)state;
@@ -355,8 +355,8 @@ static void streams_that_one_address_names_leave_half_of_the_rate_to_others(void
     desk_free(desk);
 }
 
-/* The coordinator tells the node of a stream whose one log is this node's. Did the core try to make that? It has no
- * room, so what it tried to make is missing. */
+/* The coordinator tells the node of a stream whose one log is this node's. Did the core try to make the log? The core
+ * has no room, so a log that it tried to make is missing. */
 static bool tries_to_make(struct desk *desk, uint32_t id, const char *name)
 {
     struct leat_stream_desc *desc = desc_new(id, name);

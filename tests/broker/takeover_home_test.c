@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log's core does with what comes to it, and core 0 with what that says: takeover*.c alone. */
+/* What a log's core does with segments that come, and what core 0 does with the log core's answers: takeover*.c
+ * alone. */
 #include "broker/data/begun.h"
 #include "tests/broker/takeover_rig.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log that serves, and lacks segments in front or between others: where they are looked for, and what is known of
- * those that are not here. takeover*.c alone. */
+/* A log that serves, and lacks segments before or between its own: where these are looked for, and what is known of
+ * them. takeover*.c alone. */
 #include "broker/data/holes.h"
 #include "tests/broker/takeover_rig.h"
 

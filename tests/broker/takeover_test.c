@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that come, by takeover*.c alone: the last segment, the log that is made of it, and the older ones; who waits for
- * whom; what is pulled, and what happens where it can't be had. */
+/* Logs that come, by takeover*.c alone: the last segment, the log that is made of it, and the older segments; which
+ * takeover waits for which; what is pulled, and what happens where it can't be had. */
 #include "broker/data/begun.h"
 #include "broker/data/core_data.h"
 #include "tests/broker/takeover_rig.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order in which those who wait get their turns. */
+/* The order in which waiting members get their turns. */
 #include "broker/net/turns.h"
 
 #include <setjmp.h>

@@ -526,7 +526,7 @@ static void missing_logs_behind_others_wait_for_their_turn(void **state)
     before.by_id_next = &it.streams[0];
     *row = &before;
     it.streams[0].logs_missing = core->data->logs_missing = true;
-    core->data->news->left = 2; /* the walk itself takes one, and the other stream the other */
+    core->data->news->left = 2; /* the walk itself takes one, and the other stream takes one */
     leat_walk_make_missing(core);
     assert_said("mail to 0\n");
     assert_true(core->missing->under_way && it.streams[0].logs_missing);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One log whose bytes are damaged on the disk: what its readers are told, and while others are asked. */
+/* One log whose bytes are damaged on the disk: what its readers are told, also while other nodes are asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -266,7 +266,7 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
             bool over = leat_log_mend_end(fake->log, id, cases[i].written);
             assert_int_equal(over, cases[i].written == LEAT_E_INVALID);
             fake_settle(fake);
-            assert_true(done); /* the read does not wait for the disk, nor do others of its fetch */
+            assert_true(done); /* the read does not wait for the disk, as its whole fetch would */
             if (!over) {
                 assert_int_equal(waits.rc, LEAT_E_STARTING);
                 waits = (struct leat_read){.from = read.from, .max_bytes = 1024};

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "steps.h"
 
-/* A failed flush is final: what waits is answered by its name, what is acked stays readable. */
+/* A failed flush is final: waiting appends are answered by its name, acked records stay readable. */
 static void commit_fails(leat_err rc)
 {
     struct fake *fake = fake_create(4, LEAT_DURABILITY_DISK);
@@ -42,7 +42,7 @@ static void commit_fails_log_stops_and_reads_go_on(void **state)
     commit_fails(LEAT_E_DISK_FULL); /* nor is what has no room tried again; it is told */
 }
 
-/* Stopped for another owner that it did not get: it takes appends again, in the segment that it has. */
+/* A log was stopped for another owner that did not get the log: it takes appends again, in the same segment. */
 static void log_that_was_stopped_goes_on(void **state)
 {
     (void)state;

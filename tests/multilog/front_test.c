@@ -249,8 +249,8 @@ static void first_offset_flip(struct fake *fake, unsigned bit)
     file[at + offsetof(struct leat_start, first_offset) + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-/* A flipped bit in where the log begins is damage: believed, it would let retention drop what is before
- * it. With few producers, whose table is in the first block, and with many. */
+/* A flipped bit in the bytes that say where the log begins is damage: a log that believed these bytes would let
+ * retention drop earlier records. With few producers, whose table is in the first block, and with many. */
 static void begin_that_is_damaged_is_named_and_gives_nothing_up(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a log, request by request: each that it makes, each event and answer, and what is told of it after
- * that. */
+/* The life of a log, request by request: each request that the log makes, each event and answer, and the state that the
+ * log reports after that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -160,7 +160,7 @@ static void append_meanwhile_goes_along_with_the_next_commit(void **state)
     assert_true(sent[0].answers == 1 && sent[1].answers == 0 && sent[2].answers == 0);
     commit_answer(fake, 1);
     assert_true(sent[1].answers == 1 && sent[2].answers == 1);
-    /* Asked for before it was known that the second would bring it. */
+    /* Asked for before it was known that the second answer would bring this ack. */
     assert_int_equal(commits_held_count, 3);
     commit_answer(fake, 2);
     fake_destroy(fake);
@@ -437,7 +437,7 @@ static void retention_goes_by_times_that_can_be_right(void **state)
     }
 }
 
-/* What lies in the segment has the right time in its header, so whoever reads it by time finds it. */
+/* The batch in the segment has the right time in its header, so a reader by time finds the batch. */
 static void time_left_out_of_the_header_is_found_all_the_same(void **state)
 {
     (void)state;

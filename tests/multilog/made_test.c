@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log is when it has just been made of what was found of it; which segments it takes later, and where they
- * stand in its table. */
+/* The state of a log that has just been made of the segments that were found; which segments the log takes later, and
+ * where they stand in its table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

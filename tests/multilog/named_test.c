@@ -151,7 +151,7 @@ static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
     struct fake *fake = log_of(6);
     reopen(fake, 3, 0, true);
     fake_settle(fake);
-    fake->fail_reads = true; /* it has to wake, so that its head takes the trim entry */
+    fake->fail_reads = true; /* the log has to wake, so that its head takes the trim entry */
     leat_log_skip_missing(fake->log, on_skipped, &told);
     fake_turn_end(fake);
     assert_int_equal(told, 0);

@@ -316,7 +316,7 @@ static void place_of_what_was_given_up_is_refused(void **state)
     fake_settle(places.fake);
     assert_true(trimmed);
     for (int start = 0; start < 3; start++) {
-        /* The batch that is cut is there with what is left of it. */
+        /* The batch that is cut is there with the records that are left. */
         struct leat_locate_op op = what_is_at(&places, places.at[half]);
         assert_int_equal(op.rc, LEAT_OK);
         assert_int_equal(op.offset.v, trim.before);

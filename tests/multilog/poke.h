@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One log in one condition: each case has a log of its own, of which the test changes what it likes, makes one call,
- * and throws it away as it is. After cmocka.h. For one test program only. */
+/* One log in one condition: each case has a log of its own, of which the test changes any fields, makes one call, and
+ * throws the log away. After cmocka.h. For one test program only. */
 #ifndef LEAT_TESTS_MULTILOG_POKE_H
 #define LEAT_TESTS_MULTILOG_POKE_H
 

@@ -96,7 +96,7 @@ static void repeated_batch_is_told_its_own_offset(void **state)
     leat_producers_fini(&producers);
 }
 
-/* What a batch of producer 1 is answered, and what with it. */
+/* The verdict on a batch of producer 1, and the offset that goes with the verdict. */
 static void is_answered(const struct leat_producers *producers, int16_t epoch, int32_t sequence,
                         enum leat_producer_verdict verdict, int64_t expected, uint64_t at)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the last segment's start entry, and what follows it, says of a log that is opened: where the log begins, what
- * is missing in front, who its producers are; and what a log is whose start entry says nonsense. The segment is made
- * up. */
+/* The last segment's start entry, and the entries after it, in a log that is opened: where the log begins, which
+ * earlier segments are missing, which producers it knows; and the state of a log whose start entry says nonsense. The
+ * segment is made up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -16,7 +16,7 @@ static void three(void)
     segments(3);
 }
 
-/* From that one on they have ids so much higher. */
+/* Segments from this index on get ids that are so much higher. */
 static void renumber(uint32_t index, uint64_t by)
 {
     for (uint32_t i = index; i < it->slot_count; i++)

@@ -43,7 +43,7 @@ static uint64_t must_trim(struct fake *fake, uint64_t before)
     return asked.trim.first_offset;
 }
 
-/* It begins at exactly that offset, whichever way it is asked; all behind it is there. */
+/* The log begins at exactly this offset, whichever way the log is asked; all later records are there. */
 static void begins_at(struct fake *fake, uint64_t first)
 {
     void *buffer = aligned_alloc(4096, BUFFER_BYTES);
@@ -81,8 +81,8 @@ static void begins_at(struct fake *fake, uint64_t first)
     free(buffer);
 }
 
-/* Inside a segment and inside a batch; whole segments before it go; starts find it so, also one after
- * the other and with appends between. */
+/* A trim inside a segment and inside a batch; whole segments before the offset go. Starts find the same, also one start
+ * after the other and with appends between. */
 static void trim_inside_a_segment_survives_restarts(void **state)
 {
     bool evicted = *state != NULL;

@@ -178,7 +178,8 @@ static void names_may_be_many(void **state)
 
 enum { PLAIN, NONE, PROTECTED, SMALL };
 
-/* Zeros for the first time in a process: in one of its own, for there is one first time. Each line to `out`. */
+/* Zeros for the first time in a process: in a process of its own, as a process has one first time. Each line to
+ * `out`. */
 static void zeros_of_a_process(unsigned how, int out)
 {
     struct leat_file *file = file_of(0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes that the kernel has under way at the same time: what is asked of it, and what is made of each answer. Method:
- * the system's calls and those to the rest of the disk port stand here (--wrap); each is a line of the trace. */
+/* Writes that the kernel has under way at the same time: the requests to the kernel, and the outcome of each answer.
+ * Method: the system's calls and the calls to the rest of the disk port stand here (--wrap); each is a line of the
+ * trace. */
 #include "os/internal.h"
 
 #include <errno.h>

@@ -123,7 +123,7 @@ static void host_takes_over_what_was_left(void **state)
              "verbs 3 revoke\nverbs 3 release\nunmap base3 67108864\n");
 }
 
-/* Opens with one file; its calls must be those, and it is taken over or not. */
+/* Opens with one file; the calls must be these, and the file is taken over or not. */
 static void left_is(const char *calls, bool taken, const char *file, int line)
 {
     char expected[1000];

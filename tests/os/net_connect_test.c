@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connecting: which addresses are tried, and what is told of one that nobody answers. */
+/* Connecting: which addresses are tried, and the report of an address where nobody answers. */
 #include "tests/os/net_open_alone.h"
 
 static char name[] = "a";

@@ -22,7 +22,7 @@ static struct leat_send *send_of(unsigned number, const char *words)
     return send;
 }
 
-/* What a function finds in memory of its own that it has not written to. */
+/* Fill the stack, so that a function finds these bytes in memory that it has not written to. */
 static void stack_dirty(void)
 {
     volatile uint8_t dirt[32 * 1024];

@@ -591,7 +591,7 @@ static void actors_without_work_have_no_turns(void **state)
     real_rig_drop(rig);
 }
 
-/* One that always has work for itself, each piece longer than what is done in one go. */
+/* An actor that always has work for itself, each piece longer than an actor does in one go. */
 struct busy_test {
     struct real_rig *real;
     struct leat_mail mail;

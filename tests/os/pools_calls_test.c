@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools in a folder that is everyone's: what a pool is called, whom it names as its owner, and which ones are removed.
- * The files, and the directories that they name, are played here (--wrap); each call that changes anything, and each
- * lock, is a line of the trace. */
+/* Pools in a folder that is everyone's: the name of a pool, the owner that it names, and which pools are removed. The
+ * files, and the directories that they name, are played here (--wrap); each call that changes anything, and each lock,
+ * is a line of the trace. */
 #include "os/pool.h"
 
 #include "base/node_log.h"

@@ -61,7 +61,7 @@ struct net_test {
 struct net_test *net_test_make(const struct port_family *family, leat_accept_fn on_accept,
                                void (*on_start_left)(struct net_test *test));
 void net_test_drop(const struct port_family *family, struct net_test *test);
-/** on_start of RIGHT, for a test that attaches it with other callbacks. */
+/** on_start of RIGHT, for a test that attaches RIGHT with other callbacks. */
 void net_right_listen(void *actor);
 /** on_bytes of a side that is never sent any. */
 size_t net_no_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors on an actor's loop (os/rmem_base.c): who is told that something can be read, and whose memory it is. */
+/* Descriptors on an actor's loop (os/rmem_base.c): which watcher is told that something can be read, and whose memory
+ * the watcher is. */
 #include "os/rmem.h"
 
 #include "base/mem.h"

@@ -528,7 +528,7 @@ static void builder_short_way_writes_the_same(void **state)
     assert_true(taken > 10000);
 }
 
-/* A batch whose CRC was begun while it was built is the one whose CRC was computed at its end. */
+/* A batch whose CRC was begun while the batch was built is equal to a batch whose CRC was computed at its end. */
 static void builder_digest_at_any_points_gives_the_same_batch(void **state)
 {
     (void)state;

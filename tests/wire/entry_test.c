@@ -173,7 +173,7 @@ static void scan_recycled_buffer_ignores_what_was_there(void **state)
     }
 }
 
-/* What no writer writes, with checksums that fit, ends the walk before it. */
+/* An entry that no writer writes, with checksums that fit, ends the walk before this entry. */
 static void scan_wrong_order_stops(void **state)
 {
     struct leat_xoshiro random;

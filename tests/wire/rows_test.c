@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of bodies between clients and servers: their bytes, what is refused, and that the functions of the fast
- * path do what their tables say. */
+ * path do the same as their tables. */
 #include "wire_fixture.h"
 
 #include "tests/rows_expect.h"
