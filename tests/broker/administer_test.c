@@ -51,8 +51,8 @@ static void what_changes_the_cluster_is_for_this_machine(void **state)
     assert_true(leat_peer_may_administer(&peer));
 }
 
-/* Goal: who is refused is told from where the request came and which path takes it; a path that is too long, or none,
- * is described. */
+/* Goal: a refused client is told where its request came from and which path takes such requests; a path that is too
+ * long, or none, is described. */
 static void refusal_names_the_path_that_takes_the_request(void **state)
 {
     (void)state;

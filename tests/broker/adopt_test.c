@@ -230,7 +230,7 @@ static void rows_of_other_logs_are_left(void **state)
     end();
 }
 
-/* Goal: what is dropped does not count; what is kept counts for how far the log went. */
+/* Goal: segments that are dropped do not count; segments that are kept count for how far the log went. */
 static void fates_say_what_a_log_is_made_of(void **state)
 {
     (void)state;
@@ -468,7 +468,7 @@ static void log_whose_end_is_here_is_made(void **state)
     end();
 }
 
-/* Goal: what is left to recovery is not made here. */
+/* Goal: a log that is left to recovery is not made here. */
 static void log_left_to_recovery_is_made_later(void **state)
 {
     (void)state;
@@ -486,7 +486,7 @@ static void log_left_to_recovery_is_made_later(void **state)
 
 /* ---- fresh logs ---- */
 
-/* Goal: those without data come last, and wait where there is no room; all others have to be made. */
+/* Goal: logs without data come last, and wait where there is no room; all other logs have to be made. */
 static void fresh_logs_come_after_the_others(void **state)
 {
     (void)state;
@@ -518,7 +518,7 @@ static void fresh_logs_come_after_the_others(void **state)
     }
 }
 
-/* Goal: one of which anything is here, or was ever told, is not fresh. */
+/* Goal: a log of which anything is here, or was ever told, is not fresh. */
 static void log_of_which_anything_is_known_is_not_fresh(void **state)
 {
     (void)state;
@@ -603,7 +603,7 @@ static void damage_is_told(void **state)
     }
 }
 
-/* Goal: of many the count is told at once, and does not wait for a next line. */
+/* Goal: where many logs are damaged their count is told at once, and does not wait for a next line. */
 static void damage_of_many_logs_is_summed(void **state)
 {
     (void)state;

@@ -81,7 +81,7 @@ static void owner_is_asked_for_on_the_core_of_the_log(void **state)
     }
 }
 
-/* Goal: so many bytes are under way of a core, and of all cores; up to both, and no byte more. */
+/* Goal: the bytes under way of a core, and of all cores, have limits: up to both, and no byte more. */
 static void bytes_between_cores_have_limits(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void bytes_between_cores_have_limits(void **state)
 
 /* ---- room ---- */
 
-/* Goal: it comes back when all of it is acked, and not while a part waits for room. */
+/* Goal: a forwarded request comes back when all of it is acked, and not while a part waits for room. */
 static void forwarded_request_comes_back_whole(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static void append_of_another_door_is_told(void **state)
     }
 }
 
-/* Goal: one that is refused is told of at once, also from within; its bytes are not looked at. */
+/* Goal: a refused append is reported at once, also from within; its bytes are not looked at. */
 static void append_of_another_door_is_refused(void **state)
 {
     (void)state;

@@ -335,7 +335,7 @@ static void append_stands_in_line_once(void **state)
     end();
 }
 
-/* Goal: after so long what was not taken is refused; what was, is waited for. */
+/* Goal: batches that found no room in time are refused; batches that were taken are waited for. */
 static void room_that_does_not_come_refuses_the_rest(void **state)
 {
     (void)state;
@@ -362,7 +362,7 @@ static void room_that_does_not_come_refuses_the_rest(void **state)
     end();
 }
 
-/* Goal: so is a batch whose turn to be checked does not come; it stands in no log's line. */
+/* Goal: so is a batch whose turn to be checked does not come; the batch stands in no log's line. */
 static void turn_that_does_not_come_refuses_the_rest(void **state)
 {
     (void)state;
@@ -433,7 +433,8 @@ static void compressed_batch_is_checked_once(void **state)
 
 /* ---- the connection goes ---- */
 
-/* Goal: what was given to logs goes on to its acks, and nobody is answered; a frame half taken ends. */
+/* Goal: batches that were given to logs go on to their acks, and nobody is answered; a frame that is half taken
+ * ends. */
 static void connection_that_closes_leaves_what_was_taken(void **state)
 {
     (void)state;

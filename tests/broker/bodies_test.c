@@ -48,7 +48,7 @@ static uint32_t join_make(uint8_t *bytes, size_t capacity)
     return writer.used;
 }
 
-/* Goal: what is behind a body is refused, whatever the request, and the connection goes on. */
+/* Goal: bytes behind a body are refused, whatever the request, and the connection goes on. */
 static void bodies_with_bytes_behind_them_are_refused(void **state)
 {
     static const char *const small[] = {"--memory", "256M", NULL};

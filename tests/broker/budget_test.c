@@ -85,7 +85,7 @@ static void frames_have_room_beside_the_largest(void **state)
     assert_int_equal(leat_node_intake_bytes(edge + 60 * MIB), 64 * MIB);
 }
 
-/* Goal: what does not depend on requests counts once for the process and once for each core. */
+/* Goal: memory that does not depend on requests counts once for the process and once for each core. */
 static void overhead_counts_buffers_and_frames_of_each_core(void **state)
 {
     (void)state;

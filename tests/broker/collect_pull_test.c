@@ -169,7 +169,7 @@ static void flush_that_cant_begin_is_tried_again(void **state)
     }
 }
 
-/* Goal: what should be here, and is not, is pulled from the others. */
+/* Goal: a copy that should be here, and is not, is pulled from the other nodes. */
 static void copy_that_is_not_here_after_all_is_pulled(void **state)
 {
     (void)state;

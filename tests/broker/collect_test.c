@@ -173,7 +173,7 @@ static void nothing_is_told_of_no_logs(void **state)
 
 /* ---- what is told ---- */
 
-/* Goal: what is no copy, or not of these logs, is not told of; a damaged one only as lost. */
+/* Goal: a segment that is no copy, or not of these logs, is not told of; a damaged copy only as lost. */
 static void only_whole_replicas_of_these_logs_are_told_of(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     end();
 }
 
-/* Goal: what lies behind the rows, all zeros, is of no log. */
+/* Goal: the zeros that lie behind the rows are of no log. */
 static void row_behind_the_last_is_not_told_of(void **state)
 {
     (void)state;

@@ -481,7 +481,8 @@ static void turn_ends_where_nothing_was_done(void **state)
     end(true);
 }
 
-/* Goal: what a turn has gathered is sealed before fetches look, and these before answers are written. */
+/* Goal: appends that a turn has gathered are sealed before fetches look, and fetches look before answers are
+ * written. */
 static void turn_ends_in_order(void **state)
 {
     (void)state;

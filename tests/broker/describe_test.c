@@ -161,7 +161,7 @@ static void copies_are_as_replication_has_them(void **state)
     end();
 }
 
-/* Goal: what an operator has to hear first is said. */
+/* Goal: the trouble that an operator has to hear first is said. */
 static void trouble_is_told(void **state)
 {
     (void)state;

@@ -174,7 +174,7 @@ static void connection_holds_no_more_than_are_left(void **state)
     end();
 }
 
-/* Goal: what has something waits for no struct; the ends of the other logs are looked at all the same. */
+/* Goal: a fetch that has bytes waits for no struct; the ends of the other logs are looked at all the same. */
 static void ends_are_looked_at_without_a_struct(void **state)
 {
     (void)state;

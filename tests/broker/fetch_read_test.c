@@ -30,8 +30,8 @@ static void run_of_batches_is_read(void **state)
     end();
 }
 
-/* Goal: of one log the next run follows, as long as it comes from memory and there is room; each goes on where the one
- * before ended. */
+/* Goal: the next run of the same log follows, as long as it comes from memory and there is room; each run goes on where
+ * the run before ended. */
 static void runs_follow_each_other(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void empty_run_behind_batches_says_nothing(void **state)
     end();
 }
 
-/* Goal: what was read before that goes out, and the next request is told. */
+/* Goal: batches that were read before a refusal go out, and the next request is told of the refusal. */
 static void refusal_behind_batches_is_left_to_the_next_request(void **state)
 {
     (void)state;

@@ -258,8 +258,8 @@ static struct leat_fetch *by_position(void)
     return fetch;
 }
 
-/* Goal: who reads by position is told so; nothing is said of an offset that it did not ask for, nor are coordinators
- * asked about that. */
+/* Goal: a reader by position is told so; nothing is said of an offset for which the reader did not ask, nor are
+ * coordinators asked about it. */
 static void reader_by_position_hears_nothing_of_offsets(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void offset_that_is_too_high_is_told_by_the_owner_alone(void **state)
     }
 }
 
-/* Goal: who was not the owner when it was asked is told so, whatever holds when the answer is written. */
+/* Goal: a node that was not the owner when it was asked says so, whatever holds when the answer is written. */
 static void node_that_is_not_the_owner_says_no_more(void **state)
 {
     (void)state;
@@ -602,7 +602,7 @@ static void fetch_that_gives_way_is_refused(void **state)
 
 /* ---- its connection goes ---- */
 
-/* Goal: what is under way elsewhere ends there; all else is freed at once, and counts no more. */
+/* Goal: parts of a fetch that are under way elsewhere end there; all else is freed at once, and counts no more. */
 static void connection_that_goes_takes_its_fetches_along(void **state)
 {
     (void)state;

@@ -262,7 +262,8 @@ static void log_of_another_core_wakes_it_again(void **state)
     end();
 }
 
-/* Goal: what has moved, or is not there, is not waited for; woken once, however many tell it. */
+/* Goal: a log that has moved, or is not there, is not waited for; the fetch is woken once, however many logs tell
+ * it. */
 static void log_that_has_moved_is_not_waited_for(void **state)
 {
     (void)state;
@@ -344,7 +345,7 @@ static void time_wakes_it(void **state)
     }
 }
 
-/* Goal: what is awake is not woken again. */
+/* Goal: a fetch that is awake is not woken again. */
 static void fetch_is_woken_once(void **state)
 {
     (void)state;

@@ -647,7 +647,7 @@ static void duplicate_is_told_of(void **state)
     }
 }
 
-/* Goal: what the store can't do ends the start, and it says so. */
+/* Goal: an operation that the store can't do ends the start, and the start says so. */
 static void start_fails_with_its_store(void **state)
 {
     (void)state;

@@ -207,7 +207,7 @@ static void log_of_a_core_that_stops_is_counted(void **state)
 
 /* ---- which have begun ---- */
 
-/* Goal: of the streamlets that this incarnation owns, those of which anything is told. */
+/* Goal: the logs of which anything is told are named, of the streamlets that this incarnation owns. */
 static void logs_that_have_begun_are_told(void **state)
 {
     (void)state;

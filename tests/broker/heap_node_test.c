@@ -207,7 +207,7 @@ static void budget_holds_what_is_stored(void **state)
     alone_end();
 }
 
-/* Goal: what fits into the room of the heap fits, whatever the pool has taken by then. */
+/* Goal: a size that fits into the room of the heap fits, whatever the pool has taken by then. */
 static void heap_is_looked_at(void **state)
 {
     (void)state;

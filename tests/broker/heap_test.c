@@ -64,7 +64,7 @@ static void segments_that_were_asked_for_count_as_taken(void **state)
     assert_int_equal(leat_heap_taken(4000, &usage), 0);
 }
 
-/* Goal: so many cores are served as the budget has room for, and a budget below the least has room for fewer. */
+/* Goal: as many cores are served as the budget has room for, and a budget below the least has room for fewer. */
 static void budget_has_room_for_so_many_cores(void **state)
 {
     (void)state;
@@ -217,7 +217,8 @@ static uint64_t no_bytes(void *ctx)
     return 0;
 }
 
-/* Goal: what connections take beyond their core's share the segments give up, and where they can't no more come. */
+/* Goal: memory that connections take beyond their core's share is given up by the segments; where the segments can't,
+ * no more connections come. */
 static void connections_count_beyond_what_the_budget_has_a_place_for(void **state)
 {
     (void)state;

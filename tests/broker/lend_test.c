@@ -155,7 +155,7 @@ static void lends_and_has_back(struct desk *desk, unsigned i, size_t unsent)
         leat_buffer_give(&desk->core, others[--count]);
 }
 
-/* Goal: who was slow has the rest in memory of its own, and its next answer is short. */
+/* Goal: a slow connection has the rest of its answer in memory of its own, and its next answer is short. */
 static void who_is_slow_gives_its_buffer_back_and_has_short_answers(void **state)
 {
     (void)state;
@@ -257,8 +257,8 @@ static void structs_that_are_lent_are_had_back(void **state)
     desk_free(desk);
 }
 
-/* Goal: what is lent is looked at again when it may be had back, as soon as somebody waits for it: for a buffer, or,
- * where no struct to read with is left, for a struct. Otherwise as rarely as what the store may want back. */
+/* Goal: lent memory is looked at again when it may be had back, as soon as a fetch waits for it: for a buffer, or,
+ * where no struct to read with is left, for a struct. Otherwise as rarely as memory that the store may want back. */
 static void timer_is_set_for_what_is_awaited(void **state)
 {
     (void)state;

@@ -65,7 +65,7 @@ static void places_that_are_not_here_are_refused_as_they_are(void **state)
     }
 }
 
-/* Goal: what nobody wants is not written. */
+/* Goal: results that nobody wants are not written. */
 static void results_that_are_not_wanted_are_left_out(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void damage_is_hoped_for(void **state)
     }
 }
 
-/* Goal: what was found all the same is told, though a place beside it could not be read. */
+/* Goal: a place that was found is told, though a place beside it could not be read. */
 static void what_is_found_beside_damage_is_told(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void buffer_is_waited_for(void **state)
 
 /* ---- whose turn ---- */
 
-/* Goal: of a connection one is at work; links, which stand for many, have all of theirs. */
+/* Goal: a connection has one locate at work; a link, which stands for many connections, has all of its locates. */
 static void connection_has_one_at_work(void **state)
 {
     (void)state;
@@ -354,7 +354,7 @@ static void offset_out_of_range_is_told_by_the_owner_alone(void **state)
     }
 }
 
-/* Goal: what another node could not know better is told at once. */
+/* Goal: an answer that another node could not know better is given at once. */
 static void coordinators_are_asked_of_offsets_alone(void **state)
 {
     (void)state;

@@ -215,7 +215,8 @@ static void loss_is_accepted_once_at_a_time(void **state)
     end();
 }
 
-/* Goal: nothing is given up that a node may have which is down; what was only seen is not given up. */
+/* Goal: no record is given up that a node which is down may have; bytes that the operator has only seen are not given
+ * up. */
 static void loss_is_not_accepted_while_a_node_is_down(void **state)
 {
     (void)state;
@@ -265,7 +266,8 @@ static void call_is_checked(void **state)
     end();
 }
 
-/* Goal: its stream is looked for first, and then it goes on as if it had come by then, on the log's core. */
+/* Goal: the call's stream is looked for first; then the call goes on as if the stream had been there, on the log's
+ * core. */
 static void call_waits_for_its_stream(void **state)
 {
     (void)state;

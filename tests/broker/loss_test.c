@@ -322,7 +322,7 @@ static void loss_committed_late_leaves_what_is_there(void **state)
     }
 }
 
-/* Goal: of another log that is there by then nothing changes where the loss was refused. */
+/* Goal: where the loss was refused, nothing changes for another log that is there by then. */
 static void loss_refused_late_leaves_what_is_there(void **state)
 {
     (void)state;

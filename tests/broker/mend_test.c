@@ -200,7 +200,8 @@ static void what_memory_has_is_written_anew(void **state)
     end();
 }
 
-/* Goal: what memory has not, or the disk does not take of it, other nodes are asked for, where there are any. */
+/* Goal: other nodes, where there are any, are asked for bytes that memory does not have, or that the disk does not
+ * take. */
 static void other_nodes_are_asked_where_memory_has_it_not(void **state)
 {
     (void)state;
@@ -336,7 +337,7 @@ static void copy_for_a_log_that_has_gone_is_not_written(void **state)
     }
 }
 
-/* Goal: a disk that refuses loses nothing: it is told of once, and tried again after a while. */
+/* Goal: a disk that refuses loses nothing: the refusal is told once, and the repair is tried again after a while. */
 static void disk_that_refuses_is_tried_again(void **state)
 {
     (void)state;

@@ -281,7 +281,7 @@ static void log_that_is_written_to_its_copies_lets_the_other_go_on(void **state)
     end();
 }
 
-/* Goal: one that a failed flush has stopped goes all the same, where nothing is on its way to a copy. */
+/* Goal: a log that a failed flush has stopped goes all the same, where no bytes are on their way to a copy. */
 static void log_that_stopped_by_itself_moves_when_its_copies_are_idle(void **state)
 {
     (void)state;
@@ -298,7 +298,7 @@ static void log_that_stopped_by_itself_moves_when_its_copies_are_idle(void **sta
     }
 }
 
-/* Goal: so does one that is deleted meanwhile, or goes to another node; the first that says why counts. */
+/* Goal: so does a log that is deleted meanwhile, or goes to another node; the first log that says why counts. */
 static void log_that_goes_while_it_stops_lets_the_other_go_on(void **state)
 {
     (void)state;
@@ -421,8 +421,8 @@ static void log_that_stops_with_its_node(void **state)
 
 /* ---- the target ---- */
 
-/* Goal: it is asked again as long as it can't write as many copies as the stream needs, and is waited for in all so
- * long as the limit says. */
+/* Goal: the target is asked again as long as it can't write as many copies as the stream needs, and is waited for up to
+ * a limit in all. */
 static void target_that_has_met_too_few_is_waited_for(void **state)
 {
     (void)state;
@@ -540,8 +540,8 @@ static void target_is_not_asked_without_need(void **state)
 
 /* ---- what the coordinators say ---- */
 
-/* Goal: whether it took effect is unknown: it is asked again with the same ends, as long as nothing was committed of
- * it and the node goes on. */
+/* Goal: whether the move took effect is unknown: the coordinators are asked again with the same ends, as long as no
+ * move was committed and the node goes on. */
 static void move_is_asked_again_where_its_outcome_is_unknown(void **state)
 {
     (void)state;

@@ -419,7 +419,7 @@ static void last_part_is_for_small_answers_of_those_who_owe_nothing(void **state
     desk_free(desk);
 }
 
-/* Goal: one address leaves half of the last part to others. */
+/* Goal: an address leaves half of the last part to other addresses. */
 static void address_has_half_of_the_last_part(void **state)
 {
     (void)state;

@@ -89,7 +89,7 @@ static void logs_of_other_epochs_or_versions_are_opened_apart(void **state)
     end();
 }
 
-/* Goal: so many commits are under way; the rest waits for one to end. */
+/* Goal: a limited number of commits is under way; the rest waits for a commit to end. */
 static void few_commits_are_under_way(void **state)
 {
     (void)state;

@@ -175,7 +175,7 @@ static void log_of_a_stream_that_is_being_deleted_goes_at_once(void **state)
     }
 }
 
-/* Goal: what can't be made leaves nothing behind. */
+/* Goal: a log that can't be made leaves nothing behind. */
 static void log_that_cant_be_made_leaves_nothing(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void request_for_what_is_not_here_is_refused_by_name(void **state)
     end();
 }
 
-/* Goal: one that this node may not have heard of yet is to be tried again, in a cluster. */
+/* Goal: a stream of which this node may not have heard yet is to be tried again, in a cluster. */
 static void stream_that_is_not_known_is_refused_by_name(void **state)
 {
     (void)state;
@@ -414,8 +414,8 @@ static void log_is_dirty_once_a_turn(void **state)
     end();
 }
 
-/* Goal: of a last segment that is damaged another copy is looked for, where the coordinators say that the log ends with
- * it; nothing was written behind it then. */
+/* Goal: another copy is looked for of a last segment that is damaged, where the coordinators say that the log ends with
+ * this segment; nothing was written behind it then. */
 static void last_segment_that_is_damaged_may_be_had_from_others(void **state)
 {
     (void)state;

@@ -132,7 +132,7 @@ static void quiet_is_as_long_as_a_crash_takes(void **state)
 
 /* ---- nodes ---- */
 
-/* Goal: whoever may still write is fenced before the new one is heard, and what crashed at once. */
+/* Goal: a node that may still write is fenced before its next incarnation is heard, and a crashed node at once. */
 static void nodes_that_write_no_more_are_fenced(void **state)
 {
     (void)state;

@@ -368,7 +368,7 @@ static void who_takes_no_answers_is_closed(void **state)
     free(desk);
 }
 
-/* Goal: who has so many bytes to take is not read from until half of them are taken; others are. */
+/* Goal: a connection that has so many bytes to take is not read until half of them are taken; other connections are. */
 static void who_has_much_to_take_is_not_read_from(void **state)
 {
     (void)state;

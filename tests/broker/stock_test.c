@@ -201,7 +201,7 @@ static void structs_come_in_turns(void **state)
     desk_free(desk);
 }
 
-/* Goal: who was called in vain stays the first. */
+/* Goal: a connection that was called in vain stays the first. */
 static void called_in_vain_costs_no_place(void **state)
 {
     (void)state;
@@ -281,8 +281,8 @@ static void many_for_one_come_before_pipelines(void **state)
     desk_free(desk);
 }
 
-/* Goal: as long as somebody waits who has nothing under way, fetches that wait for data are answered, the oldest first,
- * as many as that takes; others are left alone. */
+/* Goal: as long as a connection waits that has nothing under way, fetches that wait for data are answered, the oldest
+ * first, as many as that takes; other fetches are left alone. */
 static void fetches_that_wait_give_way(void **state)
 {
     (void)state;

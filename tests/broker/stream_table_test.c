@@ -124,7 +124,7 @@ static void streams_are_found_however_many_there_are(void **state)
     desk_destroy(desk);
 }
 
-/* Goal: those that share a bucket before and after the table grows are all found. */
+/* Goal: streams that share a bucket before and after the table grows are all found. */
 static void streams_of_one_bucket_are_found(void **state)
 {
     (void)state;

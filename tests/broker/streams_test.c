@@ -614,9 +614,9 @@ static void deletions_that_look_at_many_groups_have_turns_of_their_own(void **st
     free(homes);
 }
 
-/* Goal: a new log for which the memory budget has no room is not made, however long that lasts; who asks for it is
- * told so by name after a while; and it is made when there is room. Method: the core has as many logs as it may, so
- * an attempt is told from none by nothing else than what is said. */
+/* Goal: a new log for which the memory budget has no room is not made, however long that lasts. A client that asks for
+ * the log is told so by name after a while; the log is made when there is room. Method: the core has as many logs as it
+ * may, so only the answer tells an attempt from none. */
 static void log_that_the_budget_has_no_room_for_is_refused_by_name(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static void segment_of_a_later_owner_ends_it(void **state)
     ends();
 }
 
-/* Goal: of candidates none that is longer is looked at, and a whole one is pulled. */
+/* Goal: no longer copy of a candidate is looked at, and a candidate is pulled whole. */
 static void candidate_is_pulled_whole(void **state)
 {
     (void)state;
@@ -190,7 +190,8 @@ static void last_segment_is_not_nowhere_while_disks_fail(void **state)
     ends();
 }
 
-/* Goal: then the log is made as one that waits, and is looked for all the same; what stands in goes first. */
+/* Goal: then the log is made as a log that waits, and its segment is looked for all the same; the log that stands in
+ * goes first. */
 static void log_whose_last_segment_is_nowhere_waits(void **state)
 {
     (void)state;
@@ -275,7 +276,7 @@ static void log_that_goes_already_is_waited_for(void **state)
     ends();
 }
 
-/* Goal: it is not made twice. */
+/* Goal: the log is not made twice. */
 static void log_that_is_made_ends_the_takeover(void **state)
 {
     (void)state;
@@ -392,7 +393,8 @@ static void nothing_left_makes_a_log_without_segments(void **state)
     ends();
 }
 
-/* Goal: what was found can't be had from anybody: the next best, and when none is left, an older one. */
+/* Goal: where no node gives out the candidate that was found, the next best is tried, and when none is left, an older
+ * segment. */
 static void candidate_that_nobody_gives_out_is_passed_over(void **state)
 {
     (void)state;
@@ -455,8 +457,8 @@ static void candidate_is_waited_for(void **state)
     }
 }
 
-/* Goal: of an older segment, too, a candidate is passed over because no node has it, and not because disks failed, or
- * nodes were down. */
+/* Goal: an older candidate, too, is passed over because no node has it, and not because disks failed, or nodes were
+ * down. */
 static void older_candidate_is_passed_over_where_nobody_has_it(void **state)
 {
     (void)state;
@@ -522,7 +524,7 @@ static void older_segment_is_looked_for_for_some_time(void **state)
     }
 }
 
-/* Goal: so it ends where no node is there to be asked. */
+/* Goal: so a takeover ends where no node is there to be asked. */
 static void older_segment_that_nobody_can_be_asked_for_ends(void **state)
 {
     (void)state;
@@ -556,7 +558,7 @@ static void older_segment_looked_for_before_is_given_up_at_once(void **state)
     }
 }
 
-/* Goal: of several candidates the next one is tried. */
+/* Goal: the next of several candidates is tried. */
 static void older_candidate_is_passed_over(void **state)
 {
     (void)state;

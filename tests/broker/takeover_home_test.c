@@ -29,7 +29,7 @@ static void refuses(enum refusal why)
     if (why == BEGUN_ANEW) begun()->epoch.v = EPOCH + 1;
 }
 
-/* Goal: its segment goes back, and the takeover ends, whoever owns the log by then. */
+/* Goal: the segment of a log that is not to be made goes back, and the takeover ends, whoever owns the log by then. */
 static void log_that_is_not_to_be_made_is_not(void **state)
 {
     (void)state;
@@ -240,8 +240,8 @@ static void older_segments_come_up_to_where_the_log_begins(void **state)
     }
 }
 
-/* Goal: in front of a hole's segment that names none nothing was lost: it was given up. In front of all others
- * somebody may have one all the same. */
+/* Goal: where the segment behind a hole names no earlier segment, nothing was lost: the earlier segment was given up.
+ * Before any other segment a node may have one all the same. */
 static void what_comes_into_a_hole_ends_at_a_jump(void **state)
 {
     (void)state;
@@ -385,7 +385,8 @@ static void hole_that_was_looked_at_is_followed_by_the_next(void **state)
     ends();
 }
 
-/* Goal: it is told of what has come, and after the last place whether anything is missing still. */
+/* Goal: the log is told of the segments that have come, and after the last hole whether any segment is still
+ * missing. */
 static void last_hole_ends_the_pass(void **state)
 {
     (void)state;

@@ -123,7 +123,7 @@ static void older_start_entry_is_the_chain_alone(void **state)
     ends();
 }
 
-/* Goal: what can't be adopted after all is looked for. */
+/* Goal: a segment that can't be adopted after all is looked for. */
 static void segment_that_cant_be_adopted_is_missing(void **state)
 {
     (void)state;

@@ -130,7 +130,7 @@ static void log_behind_a_jump_names_no_predecessor(void **state)
     end();
 }
 
-/* Goal: one is enough to follow. */
+/* Goal: a single older segment is enough to follow. */
 static void log_of_two_segments_has_an_older_one(void **state)
 {
     (void)state;
@@ -354,7 +354,7 @@ static void kicks_come_one_at_a_time(void **state)
     end();
 }
 
-/* Goal: what is over gives its segment back, and is tried again as long as there is no memory for that. */
+/* Goal: a takeover that is over gives its segment back, and tries that again as long as there is no memory for it. */
 static void takeover_that_is_over_gives_its_segment_back(void **state)
 {
     (void)state;

@@ -171,7 +171,7 @@ static void a_turn_checks_so_much_and_who_waits_is_called(void **state)
     desk_free(desk);
 }
 
-/* Goal: one that is half done and is not read from keeps nobody waiting. */
+/* Goal: a batch that is half done, of a connection that is not read, keeps nobody waiting. */
 static void one_that_can_not_come_keeps_nobody_waiting(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void one_that_can_not_come_keeps_nobody_waiting(void **state)
     desk_free(desk);
 }
 
-/* Goal: who brings more than any honest batch has makes way once for those of whom that is not known. */
+/* Goal: a batch that is larger than any honest batch makes way once for the batches of which that is not known. */
 static void a_large_one_makes_way_and_is_done_all_the_same(void **state)
 {
     (void)state;

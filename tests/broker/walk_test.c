@@ -156,7 +156,7 @@ static void core_that_stops_makes_none(void **state)
     end();
 }
 
-/* Goal: that some are missing is told once, not with each change. */
+/* Goal: that logs are missing is told once, not with each change. */
 static void stream_whose_logs_were_missing_is_not_told_of_again(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void stream_whose_logs_were_missing_is_not_told_of_again(void **state)
     end();
 }
 
-/* Goal: what can't be made now is told of once, and made by a later tick. */
+/* Goal: a log that can't be made now is told of once, and made by a later tick. */
 static void log_that_cant_be_made_is_made_later(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static void logs_of_other_owners_are_given_up(void **state)
     }
 }
 
-/* Goal: one of a streamlet that was not there before has nobody to be given up by. */
+/* Goal: a log of a streamlet that was not there before has no earlier owner to give it up. */
 static void streamlets_that_are_new_are_made(void **state)
 {
     (void)state;

@@ -205,7 +205,7 @@ static void deleted_log_is_not_opened(void **state)
 
 /* ---- memory that is given back ---- */
 
-/* Goal: what looks for a record within a batch in memory holds the segment no longer than that. */
+/* Goal: a look-up of a record within a batch in memory holds the segment no longer than the look-up takes. */
 static void look_up_lets_go_of_the_segment(void **state)
 {
     (void)state;
@@ -226,7 +226,7 @@ static void on_trimmed(struct leat_log_trim *trim, leat_err rc)
     (*(unsigned *)trim->owner)++;
 }
 
-/* Goal: of trims that wait none is forgotten while another is looked at. */
+/* Goal: no waiting trim is forgotten while another trim is looked at. */
 static void trims_that_wait_are_all_answered(void **state)
 {
     (void)state;

@@ -321,8 +321,8 @@ static void last_run_is_closed_by_a_trailer(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: whoever reports damage hears whether the bytes are lost: not while other nodes are asked for the first time,
- * and still when they are asked again. */
+/* Goal: a caller that reports damage hears whether the bytes are lost: not while other nodes are asked for the first
+ * time, and still when they are asked again. */
 static void reporter_of_damage_hears_whether_it_is_lost(void **state)
 {
     (void)state;

@@ -219,8 +219,8 @@ static void stopped_log_that_gives_memory_back_rests_when_that_is_done(void **st
     fake_destroy(fake);
 }
 
-/* Goal: whoever awaits acks is answered once all is acked that was appended before, and not with what comes later;
- * where all is acked there is nothing to await. */
+/* Goal: a caller that awaits acks is answered once all earlier appends are acked, and not with later ones; where all is
+ * acked there is nothing to await. */
 static void acks_are_awaited_up_to_here(void **state)
 {
     (void)state;

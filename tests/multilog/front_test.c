@@ -442,7 +442,8 @@ static void read_of_an_older_segment_waits_while_it_is_looked_for(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: what was looked for in vain once is named as missing until it is here, also while it is looked for again. */
+/* Goal: segments that were once looked for in vain are named as missing until they are here, also while they are looked
+ * for again. */
 static void missing_front_stays_named_while_it_is_looked_for_again(void **state)
 {
     bool evicted = *state != NULL;

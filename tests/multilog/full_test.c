@@ -56,8 +56,8 @@ static void pass_a_second(struct fake *fake)
     fake_settle(fake);
 }
 
-/* Goal: appends are refused by name, and not before the head is full; reads go on; what is refused is looked at
- * again once a second, and taken when there is room. */
+/* Goal: appends are refused by name, and not before the head is full; reads go on. A refused append is looked at again
+ * once a second, and taken when there is room. */
 static void full_refuses_appends_by_name_until_there_is_room(void **state)
 {
     (void)state;

@@ -121,7 +121,7 @@ static void what_is_whole_of_it_is_read(void **state)
     whole_is_read(1024);
 }
 
-/* Goal: what was not given up is named, and nothing of it is passed over. */
+/* Goal: damage that was not given up is named, and nothing of it is passed over. */
 static void what_was_not_given_up_is_named(void **state)
 {
     (void)state;

@@ -267,7 +267,8 @@ static void place_between_batches_is_refused(void **state)
     places_end(&places);
 }
 
-/* Goal: what is appended and not acked yet is nowhere: after a change of owner something else may lie there. */
+/* Goal: a record that is appended and not acked yet has no place: after a change of owner something else may lie
+ * there. */
 static void place_of_what_is_not_acked_is_refused(void **state)
 {
     (void)state;
@@ -299,7 +300,8 @@ static void on_trimmed(struct leat_log_trim *trim, leat_err rc)
     *(bool *)trim->owner = true;
 }
 
-/* Goal: what was given up is refused, also in a segment that is there; what is left is found. */
+/* Goal: a place in records that were given up is refused, also in a segment that is there; records that are left are
+ * found. */
 static void place_of_what_was_given_up_is_refused(void **state)
 {
     (void)state;

@@ -128,7 +128,8 @@ static void answer_says_what_would_have_been_right(void **state)
     leat_producers_fini(&producers);
 }
 
-/* Goal: what a new epoch repeats is known by its own first sequence, not by that of the epoch before. */
+/* Goal: a batch that a new epoch repeats is known by its own first sequence, not by the first sequence of the epoch
+ * before. */
 static void new_epoch_begins_where_it_began(void **state)
 {
     (void)state;

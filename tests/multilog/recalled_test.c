@@ -209,8 +209,8 @@ static void offer_of_nobody(void)
     offer_as(-1);
 }
 
-/* Goal: where the table has no place for a newcomer it is to grow, and the batch comes again; who needs no place is
- * appended. */
+/* Goal: where the table has no place for a new producer the table is to grow, and the batch comes again; a producer
+ * that needs no place is appended. */
 static void newcomer_waits_for_a_place_in_the_table(void **state)
 {
     (void)state;

@@ -232,7 +232,7 @@ static struct kept kept_of(const struct leat_producers *producers)
     return kept;
 }
 
-/* Goal: of those that may go the oldest go, and as many as must: compared with a sorted list, for tables made by
+/* Goal: the oldest producers that may go, go, and as many as must: compared with a sorted list, for tables made by
  * chance. */
 static void oldest_producers_go_first(void **state)
 {

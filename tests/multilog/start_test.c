@@ -647,7 +647,7 @@ static void last_segment_whose_file_is_cut_is_damaged(void **state)
              "segment 8 is damaged: its file is too short\n");
 }
 
-/* Goal: what retention has let go of does not come back as missing, when it is found where the log began. */
+/* Goal: segments that retention has let go of do not come back as missing, when it is found where the log began. */
 static void front_that_is_let_go_of_is_not_missing(void **state)
 {
     (void)state;

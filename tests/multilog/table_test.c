@@ -123,7 +123,7 @@ static void places_are_told_in_words(void **state)
     end(fake);
 }
 
-/* Goal: what is missing in front of where the log begins is no damage, though segments of before it are still there. */
+/* Goal: missing segments before the log's begin are no damage, though earlier segments are still there. */
 static void gap_in_front_of_a_trim_is_not_told(void **state)
 {
     (void)state;
@@ -146,7 +146,8 @@ static void gap_in_front_of_a_trim_is_not_told(void **state)
     end(fake);
 }
 
-/* Goal: a log that takes no appends is told of by that alone; what is to come, and what was given up, is no damage. */
+/* Goal: a log that takes no appends is named for that alone; segments that are to come, or were given up, are no
+ * damage. */
 static void what_comes_or_was_given_up_is_not_told(void **state)
 {
     (void)state;
@@ -442,7 +443,7 @@ static void segments_are_found_by_their_ids(void **state)
     end(fake);
 }
 
-/* Goal: what may have its buffer back, and what not. */
+/* Goal: the segments that may have their buffers back, and those that may not. */
 static void buffer_is_given_back_where_the_file_has_it(void **state)
 {
     (void)state;

@@ -193,8 +193,8 @@ static void place_in_line_is_kept(void **state)
     }
 }
 
-/* Goal: whoever can't start any more, or needs to read nothing as its bytes are in memory, leaves the line: the next
- * one starts. */
+/* Goal: a log that can't start any more, or needs to read nothing as its bytes are in memory, leaves the line: the next
+ * log starts. */
 static void place_in_line_is_left(void **state)
 {
     (void)state;

@@ -84,7 +84,7 @@ static void pool_lies_where_it_is_or_has_room(void **state)
     }
 }
 
-/* Goal: what is refused before there is a pool is told by name, and nothing is left. */
+/* Goal: a request that is refused before there is a pool is refused by name, and leaves nothing. */
 static void pool_that_has_no_place_is_refused(void **state)
 {
     (void)state;
@@ -413,7 +413,7 @@ static void stops_at_once(unsigned times)
     leat_os_arena_stop(actor.arena);
 }
 
-/* Goal: what is asked for goes before pages that nobody waits for, and a step that went is not touched. */
+/* Goal: memory that is asked for goes before pages that nobody waits for, and a step that went is not touched. */
 static void pool_shrinks_before_it_is_touched(void **state)
 {
     (void)state;

@@ -215,8 +215,8 @@ static void deliver_all(void)
 
 /* ---- the queue ---- */
 
-/* Goal: what is submitted runs in order, is told of in order when it has run, and whatever it brings to be submitted
- * comes behind it, itself as well. */
+/* Goal: submitted operations run in order, and are reported in order when they have run. An operation that a report
+ * submits comes behind the others, even if it is the same operation again. */
 static void operations_run_and_are_told_in_order(void **state)
 {
     (void)state;

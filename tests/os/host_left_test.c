@@ -186,7 +186,7 @@ static void host_removes_what_is_no_good(void **state)
     LEFT_IS(NO_GOOD, false);
 }
 
-/* Goal: a file that is somebody else's is left alone; one that is too short, or can't be mapped, is removed. */
+/* Goal: a file that is not this account's is left alone; a file that is too short, or can't be mapped, is removed. */
 static void host_leaves_what_is_somebody_elses(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void host_leaves_what_is_somebody_elses(void **state)
     leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
 }
 
-/* Goal: what can't be taken over stops the start, and says why; the rest is not looked at. */
+/* Goal: a file that can't be taken over stops the start, and the start says why; the other files are not looked at. */
 static void host_stops_where_it_cannot_take_over(void **state)
 {
     (void)state;

@@ -369,7 +369,7 @@ static void name_is_asked_for(void **state)
     alone_end();
 }
 
-/* Goal: what can't be begun is refused at once, and leaves nothing. */
+/* Goal: a connection that can't be begun is refused at once, and leaves nothing. */
 static void connection_that_can_not_be_begun_is_refused(void **state)
 {
     (void)state;

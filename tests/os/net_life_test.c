@@ -106,8 +106,8 @@ static void socket_that_takes_more_is_written_to(void **state)
 
 /* ---- the other side's end ---- */
 
-/* Goal: who is not read from is closed when the other side has closed and nothing lies before that; what lies there may
- * be taken for a second. */
+/* Goal: a connection that is not read is closed when the other side has closed and no bytes lie before that; bytes that
+ * lie there may be taken for a second. */
 static void end_of_one_that_is_not_read_from_is_noticed(void **state)
 {
     (void)state;

@@ -178,7 +178,8 @@ static struct leat_conn *part_of_a_frame(uint8_t address)
     return conn;
 }
 
-/* Goal: what arrives with more than there is room for ends there, and what can't be kept while it moves, too. */
+/* Goal: a connection that arrives with more bytes than there is room for ends there, and so does a connection whose
+ * bytes can't be kept while it moves. */
 static void connection_for_which_there_is_no_room_ends_there(void **state)
 {
     (void)state;

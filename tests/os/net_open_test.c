@@ -339,7 +339,7 @@ static void one_that_comes_has_a_name_and_a_key(void **state)
     alone_end();
 }
 
-/* Goal: so many are let in at a time, and then others have their turn. */
+/* Goal: a limited number of connections is let in at a time; then other work has its turn. */
 static void so_many_are_let_in_at_a_time(void **state)
 {
     (void)state;

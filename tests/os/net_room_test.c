@@ -4,8 +4,9 @@
 
 enum { KIB = 1024 };
 
-/* Goal: where the account has no room for more than has come, no more is taken for it; who would grow past it waits for
- * its turn, and is read from again when there is room. Who brings nothing meanwhile is closed. */
+/* Goal: where the account has no room for more bytes than have come, no more are taken for it. A connection that would
+ * grow past the account waits for its turn, and is read again when there is room. A connection that brings nothing
+ * meanwhile is closed. */
 static void full_account_makes_connections_wait(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void place_of_one_that_ends_is_lost(void **state)
     }
 }
 
-/* Goal: of strangers a read brings no more than a small request. */
+/* Goal: a read of a stranger brings no more than a small request. */
 static void strangers_are_read_in_small_pieces(void **state)
 {
     (void)state;

@@ -75,7 +75,7 @@ static uint64_t xoshiro_fifth(const uint64_t outputs[4])
     return leat_xoshiro_next(&state);
 }
 
-/* Goal: who is told some ids of a server does not know the next ones. */
+/* Goal: a client that was told some ids of a server does not know the next ids. */
 static void random_numbers_do_not_tell_those_that_come(void **state)
 {
     (void)state;

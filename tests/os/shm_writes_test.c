@@ -109,7 +109,7 @@ static void shm_write_stores_then_counts(void **state)
     port_closes();
 }
 
-/* Goal: what can't be a write is refused, and the target is none the worse. */
+/* Goal: a call that can't be a write is refused, and the target is none the worse. */
 static void shm_write_refuses_what_is_none(void **state)
 {
     (void)state;
@@ -164,7 +164,8 @@ static void shm_write_waits_for_a_step(void **state)
 
 /* ---- the fence ---- */
 
-/* Goal: no write counts whose arena was revoked before it was looked at; what comes later is not asked for either. */
+/* Goal: a write counts only if its arena was not revoked before the write was looked at; later writes are not asked for
+ * either. */
 static void shm_write_fails_once_revoked(void **state)
 {
     (void)state;
@@ -196,7 +197,8 @@ static void shm_write_fails_once_revoked(void **state)
 
 /* ---- ends ---- */
 
-/* Goal: a write past what the host has grown to fails the target, and those behind it; what was stored counts. */
+/* Goal: a write past the memory to which the host has grown fails the target, and the writes behind it; bytes that were
+ * stored count. */
 static void shm_write_past_what_is_grown_fails_the_target(void **state)
 {
     (void)state;

@@ -21,8 +21,8 @@ static void on_ready(void *user)
     ++*(unsigned *)user;
 }
 
-/* Goal: whoever watches a descriptor hears of it each time the loop comes round, as long as it can be read and is
- * watched; then nothing of it is left. */
+/* Goal: the watcher of a descriptor hears of it each time the loop comes round, as long as the descriptor can be read
+ * and is watched; then nothing of it is left. */
 static void watch_tells_who_asked(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void watch_tells_who_asked(void **state)
     (void)close(fds[1]);
 }
 
-/* Goal: what can't be watched is refused, and leaves nothing. */
+/* Goal: a descriptor that can't be watched is refused, and leaves nothing. */
 static void watch_that_is_refused_leaves_nothing(void **state)
 {
     (void)state;
