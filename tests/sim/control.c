@@ -64,8 +64,8 @@ static bool in_cluster(const struct control *control)
     return control->client->scenario->server_count > 1;
 }
 
-/* A server alone knows at once of all that was given up. (In a cluster one that was the owner may be asked,
- * who has not heard of the new one.) */
+/* A server alone knows at once of all that was given up. (In a cluster an earlier owner may be asked, which has not
+ * heard of the new owner.) */
 static void trims_note(struct control *control)
 {
     const struct scenario *scenario = control->client->scenario;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where logs were decided to end, one time after the other, as the nodes' tables tell it. What owners of before have
- * behind that was promised to nobody, and its offsets were given to others since. So were all lost that a log's epoch
- * wrote, at any time, and its loss accepted, a recovery would keep nothing of what other epochs have behind it.
- * Nor does a log that moves end behind what is safe on all its copies: what the disk refused its owner never acked.
- * Seldom is it all lost, so a recovery's choice is asked for when the tables have changed, of the closed copies
- * that there are. */
+/* The decided ends of logs, one after the other, as the nodes' tables have them. Bytes of earlier owners behind a
+ * decided end were promised to nobody, and their offsets were given to other records since. So if all records that a
+ * log's epoch wrote were lost, at any time, and their loss accepted, a recovery would keep none of the bytes that other
+ * epochs have behind the end. Nor does a log that moves end behind the bytes that are safe on all its copies: its owner
+ * never acked bytes that the disk refused. Seldom are all records lost, so a recovery is asked for its choice when the
+ * tables have changed, with the closed copies that there are. */
 #include <string.h>
 
 #include "broker/probe.h"

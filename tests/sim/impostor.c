@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strangers at the port where nodes meet, who speak as nodes do and do not have the key: demands without a hello, with
- * an old one, with one whose tag is made up, behind a nonce or not; halves of frames; silence; and as many of them
- * as their address may hold. They are told nothing but a nonce, which is checked here; that nothing of what they
- * demand is done, and nobody is kept away, is what everybody else in the seed finds out. */
+ * an old hello, with a hello whose tag is made up, behind a nonce or not; halves of frames; silence; and as many
+ * strangers as their address may hold. They are told nothing but a nonce, which is checked here. The other clients of
+ * the seed find out that none of the demands is carried out, and that nobody is kept away. */
 #include "tests/sim/scenario.h"
 
 #include <stdio.h>

@@ -54,7 +54,7 @@ static const struct sim_server *server_of(const struct scenario *scenario, uint6
 
 /* ---- copies that are counted on ---- */
 
-/* Has it told the backup so, and not yet called it one too many? */
+/* Has the owner told the backup that the copy counts, and not yet called the copy one too many? */
 static bool is_counted_on(const struct leat_copy_seen *copy)
 {
     return copy->lives && copy->state == LEAT_COPY_CLOSED && !copy->found && !copy->incomplete &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of one log, seen from outside: after each turn of a node it is compared with what it was before.
+/* The life of one log, seen from outside: after each turn of a node the log's state is compared with its state before.
  *
- * Only what the modules tell everybody is asked (leat_log_info(), leat_backup_each(), leat_machine_log_find()), and
- * which segments are closed. */
+ * The modules are asked only what they tell everybody (leat_log_info(), leat_backup_each(), leat_machine_log_find()),
+ * and which segments are closed. */
 #include "tests/sim/life.h"
 
 #include <stdarg.h>

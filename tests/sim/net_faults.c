@@ -2,8 +2,8 @@
 /* How connections break: with a process, by a reset, unheard by one end, with bytes that come late. */
 #include "tests/sim/net_parts.h"
 
-/* Bytes taken by the kernel of a killed process still leave; those of a machine without power do
- * not, and nobody says that it is gone until it answers again. */
+/* Bytes taken by the kernel of a killed process still leave; bytes of a machine without power do not, and nobody says
+ * that the machine is gone until it answers again. */
 void sim_net_process_died(struct sim_process *process, enum sim_death death)
 {
     struct sim_world *world = process->world;
@@ -86,7 +86,7 @@ unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint
     return count;
 }
 
-/* Both ends are open, or one has been told that the other is gone. */
+/* Both ends are open, or one end has been told that the other end is gone. */
 static void late_end(struct sim_world *world, struct sim_event *event)
 {
     struct leat_conn *conn = event->a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trouble on purpose while nothing else happens, so that there is something to be told (told.c): a node that is away,
- * or one whose disk is full while somebody appends. In one cluster seed of seven, after the first audit. */
+/* Trouble on purpose while nothing else happens, so that there is something to be told (told.c): a node is away, or the
+ * disk of a node is full while a client appends. In one cluster seed of seven, after the first audit. */
 #include "broker/probe.h"
 #include "store/probe.h"
 #include "tests/sim/asks.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flipped bits. When everything is written, read and audited, the server goes down, one bit of what
- * it has stored is flipped, and it comes up again. Then each record is served, or its log is named
- * as damaged; a log that the bit cannot belong to is whole; and once the bit is as it was everything
- * is there again, because nothing damaged may be thrown away unasked. */
+/* Flipped bits. When everything is written, read and audited, the server goes down, one bit of its stored bytes is
+ * flipped, and the server comes up again. Then each record is served, or its log is named as damaged. A log to which
+ * the bit cannot belong is whole. Once the bit is flipped back everything is there again, because nothing damaged may
+ * be thrown away unasked. */
 #include "tests/sim/scenario.h"
 
 #include <stdio.h>

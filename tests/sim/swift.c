@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream of its own, on a core that everybody else torments: slow readers of old data, damaged and deleted logs,
- * moves and deaths. Every quarter of a second a record is appended to it, or its first or its last one is read, or
- * its end asked for, by turns. Each has to be answered within SWIFT_US_MAX, unless its own node was not there,
- * stood still, was cut off, or had a disk that refused or stood still. */
+/* A stream of its own, on a core that all other clients torment: slow readers of old data, damaged and deleted logs,
+ * moves and deaths. Every quarter of a second a client appends a record to the stream, or reads its first or its last
+ * record, or asks for its end, by turns. Each request has to be answered within SWIFT_US_MAX, unless the stream's own
+ * node was not there, stood still, was cut off, or had a disk that refused or stood still. */
 #include "tests/sim/swift.h"
 
 #include <stdio.h>

@@ -29,7 +29,7 @@ enum {
 enum stage { STAGE_LIST, STAGE_DESCRIBE, STAGE_OFFSETS, STAGE_ENDS, STAGES };
 
 struct groups;
-/* Asks one node one question after the other. */
+/* A client that asks a node its questions in turn. */
 struct asker {
     struct groups *groups;
     const struct sim_server *server;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What makes a core's turns long, beside the stream that has to be swift (swift.c): in a part of the seeds of one node
- * with one core somebody asks, again and again, for a time in a batch that has much to be uncompressed, or sends as
- * many small requests at once as a connection may have under way.
+/* Work that makes a core's turns long, beside the stream that has to be swift (swift.c): in a part of the seeds of one
+ * node with one core a tormentor asks, again and again, for a time in a batch that has much to be uncompressed, or
+ * sends as many small requests at once as a connection may have under way.
  *
- * Else turns take the world no longer for what is done in them. Here what is uncompressed for a look-up and what is
- * answered to the tormentor take the core as long as if its processor were very slow: a whole look-up, or all of his
- * requests, longer than the swift stream may wait; a piece, or one request, a few milliseconds. */
+ * Else the work that is done in a turn takes no time of the world. Here uncompressing for a look-up and answers to the
+ * tormentor take the core as long as if its processor were very slow: a whole look-up, or all requests of the
+ * tormentor, longer than the swift stream may wait; a piece, or one request, a few milliseconds. */
 #include "tests/sim/swift.h"
 
 #include <stdio.h>

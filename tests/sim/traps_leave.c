@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A trap (traps.c) for copies that leave, in a few of the cluster seeds, in place of the scheduled faults. There are
  * two hosts with two machines each, and streams have two copies. Both machines of the second host are killed, so that
- * copies lie together on the first one; when they are back, closed segments get better copies there, and the backup of
- * the one that lies badly is told to drop it. That word takes a quarter of a second on its way. Meanwhile all
- * connections of the machine with the better copy break, and its replicas are told of anew. As nobody dies, nothing
- * of that may leave a segment with fewer whole copies than its stream asks for. */
+ * copies lie together on the first host. When the machines are back, closed segments get better copies there, and the
+ * backup of the badly placed copy is told to drop it. This message takes a quarter of a second. Meanwhile all
+ * connections of the machine with the better copy break, and its replicas are told of anew. As nobody dies, no segment
+ * may be left with fewer whole copies than its stream asks for. */
 #include <string.h>
 
 #include "broker/probe.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trap (trap.c) around streamlets that move, in a few of the cluster seeds, where it takes the place of the
- * scheduled faults. All streams have two copies there, and somebody moves their streamlets all the time.
+/* A trap (trap.c) around streamlets that move, in a few of the cluster seeds, where the trap takes the place of the
+ * scheduled faults. All streams have two copies there, and a client moves their streamlets all the time.
  *
- * LATE_DROP: whoever gets a streamlet has, as a rule, a copy of each older segment more than it needs, and tells the
- * backup so. That word is late, by 60 to 140 ms, and meanwhile the log goes on to a third node, which counts on that
- * very copy: it is not to be dropped any more. */
+ * LATE_DROP: a node that gets a streamlet has, as a rule, a copy of each older segment more than the stream needs, and
+ * tells the backup so. This message is late, by 60 to 140 ms, and meanwhile the log goes on to a third node, which
+ * counts on that very copy: the copy is not to be dropped any more. */
 #include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/backup/probe.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One more fault in some of the seeds with the trap for copies that are being made (traps_fill.c). An owner is about to
- * read a piece of a closed segment out of its file, for a copy on another node. Its disk answers that read up to 0.15 s
- * late; when it has been asked for, that node is killed, and what the owner says to others takes 30 ms each way. So it
- * it has lost that copy, has chosen another node for the next one, and does not know yet where that one lies when the
- * piece comes. It is to be written nowhere. */
+ * read a piece of a closed segment out of its file, for a copy on another node. The disk answers this read up to 0.15 s
+ * late. When the read has been asked for, the other node is killed, and messages of the owner take 30 ms each way. So
+ * when the piece comes the owner has lost that copy, has chosen another node for the next copy, and does not know yet
+ * where the next copy lies. The piece is to be written nowhere. */
 #include <string.h>
 
 #include "broker/probe.h"

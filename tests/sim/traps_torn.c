@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trap (traps.c) for a torn copy beside a whole one, in some cluster seeds whose machines write into each other's
- * memory over a network. One write to a node fails when all of it has arrived but its first bytes. Nobody appends any
- * more, and the owner reaches no other node: it makes another copy there, beside the torn one. When that is whole,
- * and the torn one, which ends alike, has not gone yet, the owner is killed. A recovery has to find the whole one,
- * whichever of the two a backup looks at first. */
+/* A trap (traps.c) for a torn copy beside a whole copy, in some cluster seeds whose machines write into each other's
+ * memory over a network. One write to a node fails when all of its bytes have arrived but the first. Nobody appends any
+ * more, and the owner reaches no other node: the owner makes another copy there, beside the torn copy. When the new
+ * copy is whole, and the torn copy, which ends alike, has not gone yet, the owner is killed. A recovery has to find the
+ * whole copy, whichever of the two a backup looks at first. */
 #include <string.h>
 
 #include "broker/probe.h"

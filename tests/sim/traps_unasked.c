@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trap (traps.c) for damage that another node could make good if it could be asked, in some cluster seeds in which
- * nothing else goes wrong. Every stream has three copies. Of a closed segment that its owner serves from its file a bit
- * flips there, and on the leader's disk; the third node has it whole, and it and the owner do not hear each other for
- * as long as it takes an owner to call a segment lost. All that while it is up, for the leader hears both. A reader
- * comes by: it is to wait, and to be given every record. Where nothing is closed and out of memory yet a node dies, so
- * that its logs go to who has them in files. */
+/* A trap (traps.c) for damage that another node could repair if it could be asked, in some cluster seeds in which
+ * nothing else goes wrong. Every stream has three copies. A bit flips in the file of a closed segment that its owner
+ * serves from there, and in the copy on the leader's disk. The third node has the segment whole, and this node and the
+ * owner do not hear each other for as long as an owner takes to call a segment lost. The third node is up all that
+ * while, for the leader hears both. A reader comes by: the reader is to wait, and to be given every record. Where no
+ * segment is closed and out of memory yet a node dies, so that its logs go to nodes that have them in files. */
 #include <stdio.h>
 #include <string.h>
 

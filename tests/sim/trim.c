@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Somebody gives up what is in front of logs: at any offset, often all that is there, while they are
- * written to and read. What came of a request is known only when it is answered; it is sent until then. */
+/* A client that gives up the records at the front of logs: up to any offset, often all that is there, while they are
+ * written to and read. The outcome of a request is known only when it is answered; the request is sent until then. */
 #include "tests/sim/scenario.h"
 
 #include <stdlib.h>
