@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a memory budget is split: each part's share of it, its least and its most. */
+/* How a memory budget is split: the share of each part, the least budget and the largest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -100,7 +100,7 @@ static void limits_hold(void **state)
     it.fetch.at = NULL;
     end();
     begin(1, 0);
-    it.fetch.bytes = 1001; /* more than it may have, by the one batch that it has to have */
+    it.fetch.bytes = 1001; /* more than it may have: the first batch goes out whatever its size */
     run();
     assert_said(""); /* the ends alone, which are known */
     assert_int_equal(it.items[0].result.acked_offset, 60);

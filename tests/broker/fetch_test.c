@@ -115,7 +115,7 @@ static void what_is_asked_for_has_limits(void **state)
         assert_true(it.last->timer.on_expired == leat_fetch_on_timer);
         assert_ptr_equal(it.last->buffer_wait.owner, it.last);
         assert_ptr_equal(it.last->timer.owner, it.last);
-        struct leat_list line; /* for a buffer: it leaves that as it goes */
+        struct leat_list line; /* for a buffer: the fetch leaves the line as it goes */
         leat_list_init(&line);
         leat_list_push_back(&line, &it.last->buffer_wait.link);
         leat_fetch_free(it.last);

@@ -310,7 +310,7 @@ static void fetches_that_wait_give_way(void **state)
     desk_free(desk);
 }
 
-/* From one address, as if they had what each has of its own. */
+/* Connections of one address, as if each had its own bytes already. */
 static void desk_gather(struct desk *desk, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {

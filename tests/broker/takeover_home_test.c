@@ -4,7 +4,7 @@
 #include "broker/data/begun.h"
 #include "tests/broker/takeover_rig.h"
 
-/* With a segment that is on its way to the log, as its last or an older one. */
+/* With a segment that is on its way to the log, as its last segment or an older segment. */
 static struct leat_takeover *brings(enum takeover_state state)
 {
     struct leat_takeover *takeover = wants(state, 1000);

@@ -66,7 +66,7 @@ static void damage(const struct scene *scene, uint64_t batches)
             scene->held->file[scene->batches[i].at + LEAT_ENTRY_HEADER_BYTES + 200] ^= 4;
 }
 
-/* Which batches of the segment a reader gets who begins at that offset, until it is behind it. */
+/* The batches of the segment that a reader gets, from this offset to the segment's end. */
 static uint64_t batches_read(const struct scene *scene, uint64_t from)
 {
     uint64_t got = 0, next = from;

@@ -56,7 +56,8 @@ static size_t greeting(struct sim_rng *rng, enum door door, uint8_t *out)
     return LEAT_FRAME_HEADER_BYTES + writer.used;
 }
 
-/* A frame that begins as one of that port does, and is as large as one may be, or nearly. Returns its first bytes. */
+/* A frame that begins like a frame of the port, and is as large as a frame may be, or nearly. Returns its first
+ * bytes. */
 static size_t frame_begin(struct sim_rng *rng, enum door door, uint8_t *out)
 {
     uint32_t bytes = sim_rng_chance(rng, 500)

@@ -49,7 +49,7 @@ void sim_conn_end_send(struct leat_conn *conn);
 void sim_conn_drop(struct leat_conn *conn);
 /** An event whose `a` is a connection: this end learns that it was reset. */
 void sim_conn_reset_end(struct sim_world *world, struct sim_event *event);
-/** Its place among those of its actor that may be read from (base/intake.h), from now on; no longer. */
+/** Put the connection among those of its actor that may be read from (base/intake.h); take it out. */
 void sim_conn_intake_join(struct leat_conn *conn);
 void sim_conn_intake_leave(struct leat_conn *conn);
 /** It is read soon, if there is anything and it may be. */

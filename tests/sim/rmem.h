@@ -19,7 +19,8 @@ const struct leat_rmem *sim_rmem_create(struct sim_actor *actor, enum leat_rmem_
  * on its way. strike runs as the world. n 0: never. */
 void sim_rmem_aim(struct sim_world *world, const char *host, bool at_target, uint64_t n,
                   void (*strike)(void *arg), void *arg);
-/** The next write of one machine to another that takes several pieces arrives but for its first one, and fails. */
+/** The next write from one machine to the other that takes several pieces arrives without its first piece, and
+ * fails. */
 void sim_rmem_tear(struct sim_world *world, const char *from_host, const char *to_host);
 
 #endif

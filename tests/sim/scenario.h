@@ -260,8 +260,8 @@ struct scenario {
     bool suspects[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool named[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool told[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* named, by a start itself */
-    /* By the last answer about the cluster, as one that waits or is damaged, or as one of so many that not all of
-     * them are named: told.c. */
+    /* Does the last answer about the cluster name the log, as waiting or damaged, or count it among so many that not
+     * all are named: told.c. */
     bool status_names[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool told_in_sum;      /* ... more logs than it names */
     const char *waits_for; /* whom the verdict names */
@@ -370,7 +370,7 @@ leat_err sim_onlooker_start(struct sim_client *client);
 bool sim_deletes_done(const struct scenario *scenario);
 /** All nodes start anew, and nobody deletes any more. */
 void sim_deletes_start_anew(struct scenario *scenario);
-/** No node serves any of them that was deleted, or has a segment of one. */
+/** No node serves any of the deleted streams, or has a segment of one. */
 bool sim_deletes_nothing_left(struct scenario *scenario);
 
 /* ---- nodes.c ---- */

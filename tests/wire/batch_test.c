@@ -253,8 +253,8 @@ static void batch_highest_time_is_what_the_records_say(void **state)
     }
 }
 
-/* One byte is another one, under a right CRC: what the check takes the reader takes, with the same times, and nothing
- * else. Records that are like each other are compared rather than decoded, so those are tried most. */
+/* One byte differs, under a right CRC: the check takes exactly the batches that the reader takes, with the same times.
+ * Records that are like each other are compared rather than decoded, so such records are tried most. */
 static void batch_check_takes_just_what_can_be_read(void **state)
 {
     (void)state;

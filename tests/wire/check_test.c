@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records that are like the one before are compared with it, not decoded (wire/check.c). This decodes all of them, one
- * byte after the other, and expects the same of both: of batches as producers make them, and of such that differ in a
- * few bytes. Each lies in memory of just its size, so that ASan tells of a read beyond.
- * Called with a number it looks at as many batches, and a second one is where they begin. */
+/* Records that are like the record before are compared with it, not decoded (wire/check.c). This test decodes all
+ * records, byte by byte, and expects the same of both: of batches as producers make them, and of batches that differ in
+ * a few bytes. Each batch lies in memory of just its size, so that ASan reports a read beyond.
+ * Called with a number the program looks at as many batches; a second number says where they begin. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

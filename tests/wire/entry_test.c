@@ -226,7 +226,7 @@ static void scan_wrong_header_stops(void **state)
     }
 }
 
-/* A batch entry whose payload is no batch, or one of other offsets, is not valid. */
+/* A batch entry whose payload is no batch, or a batch of other offsets, is not valid. */
 static void scan_implausible_batch_ends_prefix(void **state)
 {
     struct leat_xoshiro random;
@@ -262,7 +262,7 @@ static void scan_trim_entry_names_what_is_retained(void **state)
     assert_int_equal(scan_of(seg.bytes, sizeof seg.bytes).retained_segment, 4);
 }
 
-/* The segment before one that has only begun is needed, unless it is given up there. */
+/* The segment before a segment that has only begun is needed, unless it is given up there. */
 static void scan_only_start_until_a_batch_or_a_trim_of_all_before(void **state)
 {
     struct leat_xoshiro random;
