@@ -223,7 +223,7 @@ static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
     leat_intake_hold(&rig.intake, &rig.members[4], 0);
     assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[5]);
     assert_true(leat_intake_crowded(&rig.intake, LEAT_NET_CLIENTS));
-    /* Beside others that wait it is read by little, though there is room, and without them like anybody. */
+    /* While others wait, the connection is read by little, though there is room; while nobody waits, like any other. */
     leat_intake_leave(&rig.intake, &rig.members[0]);
     (void)join(&rig, 0, 0, LEAT_NET_CLIENTS); /* remembered */
     assert_false(leat_intake_full(&rig.intake, &rig.members[0]));
@@ -410,7 +410,7 @@ static void one_that_exceeds_drives_no_beginnings_out(void **state)
     rig_end(&rig, 4);
 }
 
-/* Nor is what many large ones hold beyond it, each of which had room when it was read from. */
+/* Nor do the bytes of many large connections beyond the limit, each of which had room when it was read. */
 static void large_ones_beyond_the_limit_drive_no_beginnings_out(void **state)
 {
     struct rig rig;

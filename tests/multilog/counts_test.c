@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an append to its answer: what is checked, what is counted, what gets a trailer, what is asked of the store, and
- * what an answer of the store makes safe. */
+/* From an append to its answer: what is checked, what is counted, which bytes get a trailer, what the log asks of its
+ * store, and which records an answer of the store makes safe. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -240,7 +240,8 @@ static void open_tell(void)
     trace(" in flight %u\n", it->commit_count);
 }
 
-/* Its store port takes two commits at a time, and one is on its way; three more batches have come since. */
+/* The log's store port takes two commits at a time, and one commit is on its way; three more batches have come
+ * since. */
 static void follows(void)
 {
     poke_begin(watch_begun(LEAT_DURABILITY_DISK));

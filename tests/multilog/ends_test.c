@@ -520,7 +520,7 @@ static void whoever_waits_for_room_is_told(void **state)
              "it->restored = LOG_COLD, it->warming = true: -> wants room bytes\n");
 }
 
-/* What was acked before it stopped is answered so, what was not never will be. */
+/* Records that were acked before the log stopped are answered as acked, other records never will be. */
 static void log_that_stopped_answers_what_was_acked(void **state)
 {
     (void)state;

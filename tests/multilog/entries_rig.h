@@ -105,7 +105,7 @@ static inline void walk(void)
     }
 }
 
-/* Each value by itself; what comes of it is told where it is another than of the value before. */
+/* Each value by itself; the outcome is printed where it differs from the outcome of the value before. */
 #define SWEEP(from_value, to_value, ...)                                                           \
     do {                                                                                           \
         trace("%s\n", #__VA_ARGS__);                                                               \

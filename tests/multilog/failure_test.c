@@ -80,7 +80,7 @@ static void reserve_without_disk_space_is_refused_and_heals(void **state)
     fake_destroy(fake);
 }
 
-/* What a new owner is told to be the end: all of it is on the disk, and all that was acked is in it. */
+/* The end that a new owner is told: all bytes before it are on the disk, and all acked records are among them. */
 static void assert_end_is_safe(struct fake *fake, uint64_t acked)
 {
     struct leat_log_tail tail;

@@ -601,8 +601,8 @@ static void older_segments_in_front_of_a_jump_are_waited_for(void **state)
     free(buffer);
 }
 
-/* The last segment is damaged, and the others are on their way from other nodes: nothing in front of it is
- * given up by that, neither what comes nor what has not come. */
+/* The last segment is damaged, and the other segments are on their way from other nodes: the damage gives up no earlier
+ * segment, neither a segment that comes nor a segment that has not come. */
 static void end_that_is_damaged_gives_up_nothing_that_is_on_its_way(void **state)
 {
     (void)state;
@@ -634,7 +634,7 @@ static void end_that_is_damaged_gives_up_nothing_that_is_on_its_way(void **state
     fake_destroy(fake);
 }
 
-/* A log that waits for all of its segments does not know where it begins. */
+/* A log that waits for all of its segments does not know its first offset. */
 static void log_that_stands_in_calls_no_offset_too_low(void **state)
 {
     (void)state;

@@ -143,7 +143,7 @@ static void front_that_is_not_known_yet_stays(void **state)
     fake_destroy(fake);
 }
 
-/* A log that takes no appends tells whoever waits that nothing was given up. */
+/* A log that takes no appends tells each waiting caller that nothing was given up. */
 static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
 {
     (void)state;

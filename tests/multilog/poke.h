@@ -17,7 +17,7 @@ static inline void poke_begin(struct fake *made)
     it->dirty = fake->dirty = false;
 }
 
-/* What is changed in it may be what its own end would look at. */
+/* The end of a log may look at the fields that the test has changed. */
 static inline void poke_end(void)
 {
     leat_index_destroy(&it->next_index);
@@ -37,7 +37,7 @@ static inline void poke_end(void)
     free(fake);
 }
 
-/* begin makes the log, `change` is what is different in it, act makes the call and says what came of it. */
+/* begin makes the log, `change` is the case's difference, act makes the call and prints the outcome. */
 #define CASE(begin, act, ...)                                                                      \
     do {                                                                                           \
         (begin)();                                                                                 \

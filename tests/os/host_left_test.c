@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host port: what an earlier process left in two folders, which of it is taken over, and what is left by this one.
- * Every call to the system and to the rest of os/ is compared, in order. */
+/* The host port: what an earlier process left in two folders, which of these files are taken over, and what this
+ * process leaves. Every call to the system and to the rest of os/ is compared, in order. */
 #include "tests/os/host_alone.h"
 
 #include "base/node_log.h"

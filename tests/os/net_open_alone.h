@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listening and connecting alone: the calls that open a socket and say whose it is stand here (--wrap), too. For one
- * test program only. */
+/* Listening and connecting alone: the calls that open a socket and name its peer stand here (--wrap), too. For one test
+ * program only. */
 #ifndef LEAT_TESTS_OS_NET_OPEN_ALONE_H
 #define LEAT_TESTS_OS_NET_OPEN_ALONE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes that go out: in which order, what the socket takes of them, and what senders are told. */
+/* Bytes that go out: in which order, how many of them the socket takes, and what senders are told. */
 #include "tests/os/net_alone.h"
 
 static struct leat_iov pieces[3][LEAT_SEND_IOVS_MAX];

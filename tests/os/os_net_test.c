@@ -329,8 +329,8 @@ static void silent_listen(void *actor)
     test->go.deliver = silent_connect;
     env->post->send(env->post->ctx, PORT_LEFT, &test->go);
 }
-/* Peers that begin large frames and fall silent take all the room. Whoever sends whole frames must
- * be served in the end, and it is the silent ones that are closed. */
+/* Peers that begin large frames and fall silent take all the room. A peer that sends whole frames must be served in the
+ * end, and the silent peers are closed. */
 static void net_silent_peers_make_room_for_others(void **state)
 {
     struct silent_test test = {.real = real_rig_make()->ctx};

@@ -118,8 +118,9 @@ static bool own_address(int family, char out[INET6_ADDRSTRLEN])
     return *out != 0;
 }
 
-/* What changes the cluster is taken from this machine only: whoever comes by a loopback address, or by the very address
- * that it connects to. Of IPv6 a network is one address to limits, and IPv4 in its clothes is IPv4. */
+/* Requests that change the cluster are taken from this machine only: from a peer that comes by a loopback address, or
+ * by the very address to which it connects. For limits an IPv6 network is one address, and an IPv4 address that is
+ * mapped to IPv6 is IPv4. */
 static void net_tells_connections_of_this_machine_from_others(void **state)
 {
     static char four[INET6_ADDRSTRLEN], six[INET6_ADDRSTRLEN];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One suite for every family of ports, written against base/port.h alone.
  *
- * A family gives a rig: some actors whose ports it makes, and a way to run them. Scripts run on the
- * actors and check with PORT_CHECK, which stops the process (they are not on cmocka's thread). */
+ * A family gives a rig: some actors, whose ports the family makes, and a way to run the actors. Scripts run on the
+ * actors and check with PORT_CHECK, which stops the process (scripts are not on cmocka's thread). */
 #ifndef LEAT_TESTS_OS_PORT_SUITE_H
 #define LEAT_TESTS_OS_PORT_SUITE_H
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts of recovery, held against what the nodes have at that moment. The leader's turns are looked at, so that no
+/* Attempts of recovery, compared with what the nodes have at that moment. The leader's turns are looked at, so that no
  * step of an attempt passes unseen.
  *
- * Told enough: a log that an attempt leaves waiting would wait, too, had each node that answered told of every closed
- * copy that it has; nor would it for any copy that a node which is to come back may have.
- * Nothing counts before its time: what an attempt has nodes copy is nobody's before the entry is committed. Each of
- * these copies says so (tentative): another attempt may end the log elsewhere, and then it is nothing that is left.
- * Not for one node alone: an end of a log whose acks need two copies is not decided where one node alone can have it
- * and others may come back.
- * What is left is waited for: no log whose end was given up goes on without what is left of it while a node that has
- * it may come back.
- * What is there is given: where no copy could be made because all bytes were damaged, no node that was asked for
- * them has a whole copy beside the damaged one. */
+ * Told enough: a log that an attempt leaves waiting would also wait if each node that answered had told of every closed
+ * copy that it has; nor would the log wait for any copy that a node which is to come back may have.
+ * Nothing counts before its time: a copy that an attempt has nodes make is nobody's before the entry is committed. Each
+ * of these copies says so (tentative): another attempt may end the log elsewhere, and then the copy is nothing that is
+ * left.
+ * Not for one node alone: an end of a log whose acks need two copies is not decided where one node alone can have the
+ * end and other nodes may come back.
+ * What is left is waited for: no log whose end was given up goes on without the records that are left while a node that
+ * has them may come back.
+ * What is there is given: where no copy could be made because all bytes were damaged, no node that was asked for them
+ * has a whole copy beside the damaged copy. */
 #include <stdio.h>
 #include <string.h>
 
@@ -352,7 +353,7 @@ static void ends_see(struct scenario *scenario, const struct leat_coordinator *c
 
 /* ---- what is left is waited for ---- */
 
-/* Also of a node that is down: what it had in memory stays until its machine starts again. */
+/* Also of a node that is down: its memory stays until its machine starts again. */
 static bool has_left(const struct sim_server *server, const struct leat_attempt_log *log)
 {
     struct leat_store_seen at = {0};

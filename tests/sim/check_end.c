@@ -53,8 +53,8 @@ static uint64_t first_audited(const struct log_model *log)
     return log->count;
 }
 
-/* The first offset of a log whose loss was accepted that a verifier found after that, and this one has not:
- * what was left stays. count: none. */
+/* The first offset, in a log whose loss was accepted, that a verifier found after that, and that this verifier has not
+ * found: what was left stays. count: none. */
 static uint64_t first_vanished(const struct log_model *log, const struct stream_model *stream)
 {
     for (size_t i = 0; !stream->trims && i < log->page_count * PAGE_SLOTS; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What native clients know of nodes, and keep of them.
- *  - To one lane of one incarnation a client has no more than two connections that are open. Were each request that
- *    meets a node's new incarnation to leave one, no connection could be made any more in the end.
- *  - Whoever was told of an owner does not go back to one before it: that one is not the owner any more, and may not
- *    know it yet.
- *  - A producer counts as under way to a log what waits there with a sequence, and nothing else. */
+ * - To one lane of one incarnation a client has no more than two open connections. If each request that meets a node's
+ *   new incarnation left a connection, no connection could be made any more in the end.
+ * - A client that was told of an owner does not go back to an earlier owner: that node is not the owner any more, and
+ *   may not know it yet.
+ * - A producer counts as under way to a log the batches that wait there with a sequence, and nothing else. */
 #include <string.h>
 
 #include "client/internal.h"

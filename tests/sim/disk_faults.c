@@ -211,9 +211,9 @@ bool sim_disk_truncate(struct sim_disk *disk, const char *path, uint64_t bytes)
     return true;
 }
 
-/* SUBTLE: else a running store's disk has no space that the store has reserved. (1) It allocates a step of a file, and
- * opens a segment there. (2) What lies in front of that is cut off, and the allocation with it. (3) The disk is full:
- * the segment is refused a write, which no disk does that was not struck. */
+/* SUBTLE: else the disk of a running store lacks space that the store has reserved. (1) The store allocates a step of a
+ * file, and opens a segment there. (2) The bytes before the segment are cut off, and the allocation with them. (3) The
+ * disk is full: the segment is refused a write, which no disk does that was not struck. */
 bool sim_disk_cut_end(struct sim_disk *disk, const char *path, uint64_t bytes)
 {
     const struct sim_name *name = sim_name_find(&disk->now, path);

@@ -209,7 +209,7 @@ void sim_inode_crash(struct sim_inode *inode)
         }
     }
     pending_free(inode);
-    /* The size is one of those that the file had, or between. */
+    /* The size is one of the sizes that the file had, or between these. */
     uint64_t low = inode->durable_size, high = inode->size;
     if (low > high) {
         uint64_t swap = low;

@@ -101,7 +101,7 @@ void sim_names_sync(struct sim_disk *disk, const char *dir);
 void sim_names_crash(struct sim_disk *disk);
 
 /* ---- disk_faults.c ---- */
-/** What a write leaves behind that was in flight when its process or machine died. */
+/** The bytes that a write leaves behind which was in flight when its process or machine died. */
 void sim_disk_write_part(struct sim_disk *disk, struct sim_inode *inode, uint64_t offset,
                          const uint8_t *data, size_t bytes);
 

@@ -62,7 +62,7 @@ static bool is_behind(const struct leat_tail_record *left, const struct leat_tai
            left->extent.bytes > end->extent.bytes;
 }
 
-/* What owners before its epoch wrote of it, as a recovery would be told. */
+/* The rows of the log that earlier owners wrote, before its epoch, as a recovery would be told. */
 static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
                       struct leat_epoch stamp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs that go on with other dice where seeds seldom come, and files that replay them. */
+/* Runs that go on with other dice where seeds seldom come, and files that replay such runs. */
 #ifndef LEAT_TESTS_SIM_EXPLORE_H
 #define LEAT_TESTS_SIM_EXPLORE_H
 

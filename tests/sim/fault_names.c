@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What faults are called, and the count of those that struck. */
+/* The names of faults, and the count of the faults that struck. */
 #include "tests/sim/sim.h"
 
 static const char *const fault_names[SIM_FAULTS] = {

@@ -154,7 +154,7 @@ static void records_take(struct puller *puller, uint32_t partition,
     part->position = *processed;
 }
 
-/* Only a log that knows its end may call an offset too high, whatever it lost: does its owner wait for that end? */
+/* Only a log that knows its end may call an offset too high, whatever its loss: does its owner wait for the end? */
 static bool end_is_unknown(struct scenario *scenario, uint32_t stream, struct leat_log_ref log)
 {
     struct truth_log truth;
@@ -625,7 +625,7 @@ static void on_metadata(struct sim_client *client, bool ok)
     later(puller, ok ? 100 : sim_rng_between(&client->rng, 5000, 50000));
 }
 
-/* A reader may give up what it has read, or all that there is. */
+/* A reader may give up the records that it has read, or all records. */
 static void trim_sometimes(struct puller *puller)
 {
     const struct scenario *scenario = puller->kafka.client->scenario;

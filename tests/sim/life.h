@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of one log: what became of it and of its copies, on which node, as a table. Private to the simulator. */
+/* The life of one log: the history of the log and of its copies, on which node, as a table. Private to the
+ * simulator. */
 #ifndef LEAT_TESTS_SIM_LIFE_H
 #define LEAT_TESTS_SIM_LIFE_H
 

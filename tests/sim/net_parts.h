@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection of the simulated network, for what goes on over it (net.c) and what breaks it (net_faults.c). */
+/* A connection of the simulated network, for the bytes that go over it (net.c) and the faults that break it
+ * (net_faults.c). */
 #ifndef LEAT_TESTS_SIM_NET_PARTS_H
 #define LEAT_TESTS_SIM_NET_PARTS_H
 

@@ -567,13 +567,13 @@ void sim_conns_check(struct scenario *scenario);
 /** Does a producer count as under way to each log what waits there with a sequence? */
 bool sim_under_way_is_right(const struct leat_producer_engine *engine);
 /* ---- ends.c ---- */
-/** A turn of its coordinator is over: where logs end by its tables is noted, and what a recovery would keep of those
- * whose last epoch is lost is held against that. */
+/** A turn of the server's coordinator is over: note where logs end by its tables, and compare with these ends what a
+ * recovery would keep of the logs whose last epoch is lost. */
 void sim_ends_see(const struct sim_server *server);
 /** Nothing is noted yet. */
 void sim_ends_start(void);
 /* ---- attempts.c ---- */
-/** It has just started: what it does as a leader to recover logs is held against what nodes have. */
+/** The server has just started: compare its steps as a leader that recovers logs with what nodes have. */
 void sim_attempts_watch(struct sim_server *server);
 
 /* ---- owners.c ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many seeds: a line for each failure, which replays it, and what they came to together. */
+/* Many seeds: a line for each failure, which replays it, and the totals of all seeds. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,8 +18,8 @@ static uint64_t cpu_us(void *ctx)
     return 0;
 }
 
-/* What the server says at its start is the other way for a log to say that data is gone: older
- * segments may be missing while its end is there. */
+/* A line that the server writes at its start is the other way for a log to say that data is gone: older segments may be
+ * missing while the log's end is there. */
 static void complaint(void *arg, const char *line)
 {
     struct sim_server *server = arg;

@@ -94,7 +94,8 @@ static void cursor_integers_of_every_width_read_back(void **state)
     }
 }
 
-/* Of all strings, at any depth, and of nothing else. What ends in the middle of one is left as it is from there on. */
+/* All strings are cleaned, at any depth, and nothing else. A body that ends in the middle of a string is left unchanged
+ * from there on. */
 static void cursor_texts_are_cleaned(void **state)
 {
     (void)state;

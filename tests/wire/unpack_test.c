@@ -205,7 +205,7 @@ static uint32_t plain_make(struct leat_xoshiro *random, uint32_t count_max, uint
     return leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
 }
 
-/* What is right and what is not is the same, however it is compressed; and so is the highest time, which the header
+/* The same batches are right and wrong, however they are compressed; and the highest time is the same, which the header
  * does not tell. */
 static void compressed_batch_is_judged_by_its_records(void **state)
 {
