@@ -338,8 +338,8 @@ static void gap_before_a_lost_segment_ends_no_pass(void **state)
     }
 }
 
-/* Goal: a segment behind a hole that names no earlier segment begins behind a jump: the segment that was given up is
- * not asked for. Before any other segment a node may have one all the same. */
+/* Goal: a segment behind a hole that names no earlier segment begins after an offset gap: the segment that was given up
+ * is not asked for. Before any other segment a node may have one all the same. */
 static void hole_in_front_of_a_jump_is_none(void **state)
 {
     (void)state;
