@@ -276,8 +276,8 @@ static void client_lookup_at_a_silent_node_is_asked_elsewhere(void **state)
     rig_end(rig);
 }
 
-/* Goal: what any node can answer is not stuck where all are silent: it goes to one of them after all, and
- * is answered when that one answers. */
+/* Goal: a request that any node can answer does not wait for ever where all nodes are silent: the client sends the
+ * request to one of the silent nodes, and the request ends when that node answers. */
 static void client_request_for_any_node_waits_at_a_silent_one_if_all_are(void **state)
 {
     (void)state;

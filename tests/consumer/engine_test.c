@@ -377,8 +377,8 @@ static void consumer_application_offset_leads_back(void **state)
     }
 }
 
-/* Goal: a question that has no answer ends in a sentence, in its time, and nothing else comes of it: no such
- * log, one question too many, nothing at that place, a server that is silent, a consumer that ends. */
+/* Goal: a question without an answer ends with an error text, in its time, and has no other effect: the log does not
+ * exist, a question is already under way, nothing is at that place, the server is silent, the consumer ends. */
 static void consumer_questions_without_an_answer_end(void **state)
 {
     (void)state;

@@ -56,7 +56,7 @@ static void snapshot_write(const char *name, uint8_t how, const struct leat_msg_
     leat_mem_free(bytes);
 }
 
-/* Behind the others, and as a file of its own with all that came before it. */
+/* Appends a command to the others, and writes a corpus file with all commands so far. */
 static void command_end(const char *name, uint8_t how, const struct leat_msg_writer *w)
 {
     LEAT_ASSERT(!w->overflow && commands_bytes + 3 + w->used < sizeof commands);

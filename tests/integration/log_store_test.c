@@ -288,7 +288,7 @@ static struct batch_sent *sent_at(struct rig *rig, uint64_t offset)
     return NULL;
 }
 
-/* Every batch in the log is one that was sent, at its offset, with its bytes. */
+/* Every batch in the log is a batch that the test sent, at its offset, with its bytes. */
 static void check_batch(struct rig *rig, const struct leat_iov *iov, uint64_t offset)
 {
     struct leat_batch batch;

@@ -488,7 +488,7 @@ enum { PARTS = 16 };
 
 static char many[REQUESTS * AT_ONCE][16];
 
-/* One core, so that all that is made is made through it. */
+/* One core: all topics are created through it. */
 static unsigned one_core_start(struct rig_server *other)
 {
     char address[32];

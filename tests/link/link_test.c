@@ -130,8 +130,8 @@ static void link_fenced_incarnation_is_cut_and_stays_out(void **state)
     assert_int_equal(again->ends[0].ups, 1);
 }
 
-/* That the peer is one that was fenced here is not what STALE_EPOCH says of a link that was opened: the peer's word on
- * this node. */
+/* Goal: this node has fenced the peer, and the link to that peer does not fail with STALE_EPOCH: on a link that this
+ * node opened, that code means that the peer has fenced this node. */
 static void link_to_a_fenced_peer_is_not_refused_by_it(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link/send.c alone: each frame as it goes to the network, its slot and its bytes, what a call, a message and an answer
- * are refused for at each of their bounds, and how calls end. The network, the tags and what it calls of link/ are
- * played here (--wrap), each is a line of the trace. */
+/* link/send.c alone: each frame as the frame goes to the network, its slot and its bytes; the bounds at which a call, a
+ * message and an answer are refused; how calls end. This file plays (--wrap) the network, the tags and the functions of
+ * link/ that send.c calls; each call of these is a line of the trace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -37,8 +37,8 @@ static void add_unheard(uint32_t n)
                      LEAT_OK);
 }
 
-/* Goal: who hears of a record hears of it at its place in the piece that it is in, and of those that nobody asked about
- * nobody hears. */
+/* Goal: a caller that asked for the result of a record learns the record's offset, also when the record is in a later
+ * piece of a cut batch; nothing is reported for a record without a callback. */
 static void cut_tells_of_records_where_they_are(void **state)
 {
     (void)state;
@@ -62,7 +62,8 @@ static void cut_tells_of_records_where_they_are(void **state)
     }
 }
 
-/* Goal: a piece takes as many records as fit, and one that is too large by itself is one, in its place. */
+/* Goal: a piece takes as many records as fit; a record that is too large by itself is a piece of its own, in its place
+ * in the order. */
 static void cut_makes_pieces_as_large_as_may_be(void **state)
 {
     (void)state;

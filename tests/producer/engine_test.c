@@ -134,9 +134,10 @@ static void add_in_turn(struct rig *rig, uint32_t pairs)
     }
 }
 
-/* Goal: a streamlet whose owner takes no appends does not take all buffers: its records fill the open batch, and the
- * other streamlet's are acked as they come. Method: one record for each every 2 ms, which is beyond the linger, to a
- * server that answers for one of them; five times as many as there are buffers. Then it answers, and all is there. */
+/* Goal: a streamlet whose owner takes no appends does not take all buffers: the records of that streamlet fill the open
+ * batch, and the records of the other streamlet are acked as they come. Method: each streamlet gets one record every 2
+ * ms, which is longer than the linger, five times as many records as there are buffers; the server answers for one
+ * streamlet only. Then the server answers for both, and all records are there. */
 static void producer_stalled_streamlet_leaves_room_for_the_other(void **state)
 {
     enum { PAIRS = 200 };
@@ -215,9 +216,9 @@ static void producer_record_larger_than_stream_takes_is_refused_alone(void **sta
     rig_end(rig);
 }
 
-/* Goal: a producer that ends while appends of it are under way takes nothing of the other producers
- * of the same client with it. Method: at another moment in each round one of two is stopped, with
- * and without a server that answers; the other's records are all acked, in order, once. */
+/* Goal: a producer that ends while appends of it are under way loses nothing of the other producers of the same client.
+ * Method: each round stops one of two producers at another moment, with and without a server that answers; the records
+ * of the other producer are all acked, in order, once. */
 static void producer_stopped_beside_another_leaves_it_whole(void **state)
 {
     (void)state;
@@ -327,8 +328,8 @@ static void producer_each_allocation_fails_cleanly(void **state)
     assert_true(n > 10 && refused > 0);
 }
 
-/* Goal: a batch that is refused for good takes none of its successors with it, and a producer that
- * the log has forgotten goes on; what is reported as not appended is not there. */
+/* Goal: a batch that is refused for good does not fail the batches after it, and a producer that the log has forgotten
+ * goes on; a record that is reported as not appended is not in the log. */
 static void producer_refused_batches_leave_the_others(void **state)
 {
     (void)state;
@@ -347,9 +348,10 @@ static void producer_refused_batches_leave_the_others(void **state)
     assert_true(epochs > 100 && failed > 100);
 }
 
-/* Goal: a record whose append was not answered, and whose log then knows the producer no more, is told as
- * unknown, not by a code that promises that it is not there: it is. What comes later goes on. Method: the log
- * forgets the producer (as one does whose loss is accepted) while the answer to an append is lost. */
+/* Goal: a record is reported as unknown if its append was not answered and its log then does not know the producer. The
+ * producer does not report a code that promises that the record is absent: the record is in the log. Later records go
+ * on. Method: the log forgets the producer (as a log does after an accepted loss) while the answer to an append is
+ * lost. */
 static void producer_forgotten_amid_an_append_is_told_unknown(void **state)
 {
     (void)state;
@@ -456,8 +458,8 @@ static void producer_restarted_server_goes_on(void **state)
     rig_end(rig);
 }
 
-/* Goal: logs of one stream that are refused at the same time ask once who owns them, not each for itself.
- * Method: the owner of eight streamlets refuses everything for a second. */
+/* Goal: logs of one stream that are refused at the same time send one common lookup of their owner, not one lookup per
+ * log. Method: the owner of eight streamlets refuses everything for a second. */
 static void producer_refused_logs_ask_together(void **state)
 {
     (void)state;
@@ -492,9 +494,10 @@ static void producer_unknown_stream_is_refused(void **state)
     rig_end(rig);
 }
 
-/* Goal: a stream that is deleted while an append to one of its logs is not answered is refused once that append has
- * come back, and what nobody sent is refused, too. When it turns out to be there, records go on.
- * Method: the owner of one streamlet says nothing; that of the other says that there is no such stream. */
+/* Goal: records of a deleted stream are refused, also records that were never sent; while an append to one of its logs
+ * is under way, the refusal waits until that append has come back. When the stream turns out to exist, records go on.
+ * Method: the owner of one streamlet says nothing; the owner of the other streamlet says that there is no such
+ * stream. */
 static void producer_stream_deleted_amid_an_append_is_refused(void **state)
 {
     (void)state;

@@ -229,8 +229,8 @@ static void gather_key_hash_is_kafkas(void **state)
         }
 }
 
-/* Goal: a batch whose time is over while a caller copies into it is left alone, then made ready by
- * that caller, who tells the engine; other batches go meanwhile; nothing of the run is lost. */
+/* Goal: a batch whose linger ends while a caller copies into the batch is left alone. The caller makes the batch ready
+ * when the copy ends, and tells the engine; other batches go meanwhile; no record of the run is lost. */
 static void gather_batch_due_while_filled_goes_after_it(void **state)
 {
     (void)state;

@@ -266,8 +266,8 @@ static void produce_many_queues_all_in_order(void **state)
     }
 }
 
-/* Goal: the first record that is refused ends the call; which one that was is said, and those before it are queued.
- * Where there is no room it is waited for, also in the middle. */
+/* Goal: the first record that is refused ends the call; the call returns which record was refused, and the records
+ * before it are queued. Where there is no room, the call waits for room, also in the middle of the records. */
 static void produce_many_ends_at_the_one_that_is_refused(void **state)
 {
     (void)state;

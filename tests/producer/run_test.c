@@ -134,8 +134,8 @@ static void run_goes_on_in_the_next_batch(void **state)
     }
 }
 
-/* Goal: who waits for a record that is gathered behind others wakes the background thread, which sleeps until their
- * linger is over; and is woken by what it hears. */
+/* Goal: a caller that waits for a record in an open batch wakes the background thread, which sleeps until the linger is
+ * over; the background thread wakes the caller when the answer arrives. */
 static void run_waiter_wakes_and_is_woken(void **state)
 {
     (void)state;

@@ -124,8 +124,9 @@ static void steps_unknown_is_sent_again_as_it_was(void **state)
     }
 }
 
-/* Goal: refused for good and known not to be there: that one fails by its name, those behind it go on in order under
- * the next epoch from 0, and nothing goes before that is there. */
+/* Goal: a batch is refused for good and known not to be in the log: its record fails with the code's name, and the
+ * batches after it go on in order under the next epoch from sequence 0. No batch is sent before the next epoch is
+ * there. */
 static void steps_refusal_lets_the_others_go_on(void **state)
 {
     (void)state;
@@ -167,8 +168,8 @@ static void steps_refusal_lets_the_others_go_on(void **state)
     steps_end();
 }
 
-/* Goal: a refusal that comes when an earlier attempt may be there promises nothing: it is told as unknown, and so are
- * those behind it, whose earlier attempt may be there, too; what was never sent goes on. */
+/* Goal: a refusal promises nothing when an earlier attempt of the batch may be in the log: the batch is reported as
+ * unknown, and so are later batches that also had an earlier attempt; batches that were never sent go on. */
 static void steps_refusal_after_an_unknown_attempt_is_unknown(void **state)
 {
     (void)state;
@@ -367,8 +368,9 @@ static void steps_send_that_is_refused_is_tried_again(void **state)
     }
 }
 
-/* Goal: a record that is not acked in its time is told so: one that was never sent is taken out, one with a sequence
- * keeps its place until all of them are told, then the epoch is left. */
+/* Goal: a record that is not acked in its time fails with a timeout. A record that was never sent is taken out; a
+ * record with a sequence keeps its place until all sequenced records are reported, then the producer leaves the
+ * epoch. */
 static void steps_time_that_is_over_is_told(void **state)
 {
     (void)state;
@@ -478,9 +480,10 @@ static void steps_too_large_is_cut(void **state)
     steps_end();
 }
 
-/* Goal: no batch of several records is larger than its stream takes, however close to that its first one comes: one
- * that is would be cut into itself, refused, and cut again, until its time is over. Method: first records of all sizes
- * about the limit, each followed by small ones, gathered before the stream was known and after. */
+/* Goal: no batch of several records is larger than its stream takes, however close to the limit the first record comes.
+ * A batch above the limit would be cut into itself, refused, and cut again, until its time is over. Method: first
+ * records of all sizes about the limit, each followed by small records, gathered before the stream was known and
+ * after. */
 static void steps_no_batch_is_larger_than_its_stream_takes(void **state)
 {
     (void)state;

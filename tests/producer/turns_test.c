@@ -46,7 +46,8 @@ static void first_under_way(void)
 
 /* ---- answers ---- */
 
-/* Goal: behind one that is refused for good nothing of its epoch is there, whatever the others were told. */
+/* Goal: after a batch that is refused for good, no later batch of its epoch is in the log, whatever code the later
+ * batches got. */
 static void turns_refusal_says_that_those_behind_are_not_there(void **state)
 {
     (void)state;
@@ -447,8 +448,8 @@ static void add_told(void *arg)
                      LEAT_OK);
 }
 
-/* Goal: a record that is added while a turn tells of another, and fills its batch, has a turn at once where nothing is
- * under way whose end would bring one. */
+/* Goal: a record that is added from a callback of a turn, and that fills its batch, gets a turn at once, unless
+ * something is under way whose end would bring a turn. */
 static void turns_record_added_amid_a_turn_has_the_next(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a producer's engine waits for: streams that are gone while appends are under way, ids that can't be read,
- * frames that have not come back, batches that go on filling. On the rig of steps_test.c. */
+/* What a producer's engine waits for: streams that were deleted while appends are under way, producer ids that can't be
+ * read, frames that have not come back, batches that go on filling. On the rig of steps_test.c. */
 #include "tests/producer/steps_rig.h"
 
 #include <stdio.h>
@@ -39,8 +39,8 @@ static void add_told(int32_t streamlet)
 
 /* ---- streams ---- */
 
-/* Goal: a stream that is said to be gone while an append to one of its streamlets is under way is asked about
- * again when that has come back, and not before; what comes meanwhile waits. */
+/* Goal: a stream is reported as deleted while an append to one of its streamlets is under way: the producer looks the
+ * stream up again when that append has come back, and not before; records that are added meanwhile wait. */
 static void waits_for_what_is_under_way_to_a_stream_that_is_gone(void **state)
 {
     (void)state;
@@ -138,8 +138,8 @@ static void waits_of_pieces_are_for_their_streamlet(void **state)
     steps_end();
 }
 
-/* Goal: of five batches that may go next each is looked at whether it is too large, and those alone are cut that
- * are. */
+/* Goal: the producer checks the size of each of five batches that may go next, and cuts only the batches that are too
+ * large. */
 static void waits_of_five_are_looked_at(void **state)
 {
     (void)state;
@@ -376,8 +376,8 @@ static void waits_until_all_frames_have_come_back(void **state)
     steps.did[0] = 0;
 }
 
-/* Goal: behind one that is known not to be there nothing of its epoch is, whatever its fate was before: the first
- * alone is unknown. */
+/* Goal: after a batch that is known not to be in the log, no later batch of its epoch is in the log, whatever the fate
+ * of the later batches was before: only the first batch is unknown. */
 static void waits_are_over_behind_a_hole(void **state)
 {
     (void)state;

@@ -249,8 +249,8 @@ static void attach_and_detach(struct scene *scene)
     scene->rig->rig.call(scene->rig, RIG_WRITER, detach, scene);
 }
 
-/* Goal: a writer attaches to the very arena that it was granted, open, in its own format, and to nothing else that lies
- * under that name. */
+/* Goal: a writer attaches only to the arena that it was granted, while that arena is open and in the writer's format.
+ * The writer attaches to no other memory of the same name. */
 static void writer_attaches_to_what_it_was_granted_alone(void **state)
 {
     (void)state;

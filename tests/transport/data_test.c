@@ -74,8 +74,8 @@ static void attach_that_can_not_be_is_refused(void **state)
     rig_free(rig);
 }
 
-/* Goal: tcp: writes end in order, each when the backup says that it, or one behind it, is in place and its bytes have
- * left; what makes no sense says nothing. */
+/* Goal: tcp: writes end in order. A write ends when its bytes have left and the backup has said that this write or a
+ * later write is in place. An answer that makes no sense ends nothing. */
 static void tcp_writes_end_as_the_backup_says(void **state)
 {
     (void)state;
