@@ -174,7 +174,8 @@ static void fetch_tells_what_its_answer_takes(void **state)
     home_free(home);
 }
 
-/* Goal: a member id that nobody has is no new member, of one byte neither, and fenced by who has its instance. */
+/* Goal: an unknown member id makes no new member, not even an id of one byte. A join with an unknown member id and the
+ * instance id of a member is refused as fenced. */
 static void member_id_of_one_byte_is_one(void **state)
 {
     (void)state;

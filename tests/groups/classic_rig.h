@@ -40,8 +40,8 @@ void share_out(struct ask_group *sync, const struct leat_classic_call *joined);
 uint32_t lone(struct home *home, const char *instance, char *out_member);
 /** A record that changes nothing and takes so many bytes more. */
 void nothing_of(struct leat_groups *groups, const uint8_t *bytes, uint32_t count);
-/** The batch that gathers takes no record of a classic group any more, and waits behind one that is on its way: the
- * home is mute from then on. */
+/** Fill the open batch, so that no record of a classic group fits, while an earlier append is under way: the home is
+ * mute from then on. */
 void batch_fill(struct home *home);
 
 #endif

@@ -94,8 +94,8 @@ static size_t offsets_of(struct home *home, const char *group)
     return f.offset_count;
 }
 
-/* A group without members and commits is forgotten after the retention, also in the log; one that a member
- * is in, or that something is committed to from outside, is not, and neither is one that is only looked at. */
+/* A group without members and commits is forgotten after the retention, also in the log. A member keeps a group, and so
+ * does a commit from outside the group; a fetch does not. */
 static void groups_unused_set_is_forgotten_with_its_offsets(void **state)
 {
     (void)state;
@@ -159,9 +159,9 @@ static void groups_join_that_a_going_home_leaves_is_asked_again(void **state)
     home_free(home);
 }
 
-/* Goal: a home that others have followed, and that has not heard of it, tells nobody what was committed there.
- * Method: three who ask, one by joining again, one for a group that is not there, while nothing is acked; then the
- * fence ends the append. Of one that nobody has followed the same are answered. */
+/* Goal: a home that had another owner meanwhile, and has not learned so yet, reports no offset that was committed here.
+ * Method: three requests come while nothing is acked: a fetch, a fetch of a group that does not exist, and a join of a
+ * known member; then the fence ends the append. A home that had no other owner answers the same requests. */
 static void groups_home_that_was_followed_tells_no_offset(void **state)
 {
     (void)state;

@@ -61,7 +61,7 @@ static void stream_that_is_too_large_takes_no_memory(void **state)
     home_free(home);
 }
 
-/* Goal: a stream that is deleted takes with it all that is kept of its logs (nothing_left() looks). */
+/* Goal: deleting a stream deletes all state that groups keep of the stream's logs (nothing_left() looks). */
 static void stream_that_goes_takes_all_of_its_logs(void **state)
 {
     (void)state;
@@ -405,7 +405,7 @@ static void stored_protocols_are_those_of_a_join(void **state)
     }
 }
 
-/* The batch that gathers has room for so many bytes, and waits behind one that is on its way. */
+/* The open batch has room for so many bytes, and waits while an earlier append is under way. */
 static void batch_leave(struct home *home, size_t bytes)
 {
     static const uint8_t zeros[LEAT_GROUPS_BATCH_BYTES_MAX / 2];
@@ -486,8 +486,8 @@ static struct leat_group *group_put(struct home *home, const char *name, uint64_
     return group;
 }
 
-/* Goal: of a home's groups and its table an address has no more than is left beside it, counted from its first group
- * and its first byte on. */
+/* Goal: an address gets no more of a home's groups and of the home's table than its share of the free part, counted
+ * from the address's first group and first byte on. */
 static void groups_and_bytes_of_an_address_count(void **state)
 {
     (void)state;

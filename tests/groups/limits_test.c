@@ -188,8 +188,8 @@ static void group_with_too_many_logs_is_refused_and_leaves_nothing(void **state)
     home_free(home);
 }
 
-/* Goal: the largest group is of use. One member of all its logs commits the largest offsets that there are on all of
- * them twice, in one request; they come back, and again after a restart. */
+/* Goal: the largest group is of use. The only member, which has all logs, commits the largest possible offsets on all
+ * logs twice, in one request each; a fetch returns the offsets, also after a restart. */
 static void group_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them(void **state)
 {
     (void)state;

@@ -59,8 +59,8 @@ static void client_of_groups_is_refused_by_a_native_set(void **state)
     }
 }
 
-/* Goal: a classic group with members takes no native member; one without takes those that read in order, whose group it
- * is then. */
+/* Goal: a classic group with members takes no native member. A classic group without members takes native members that
+ * read in order, and becomes a native group. */
 static void native_member_is_refused_by_a_group(void **state)
 {
     (void)state;

@@ -83,7 +83,7 @@ struct leat_groups_request native_request(enum leat_groups_kind kind, const char
                                           const uint32_t *streams, uint32_t stream_count);
 /** Do one request; whether it was answered at once, as `answered` says. */
 bool ask_begin(struct home *home, struct leat_groups_request *request, bool *answered);
-/** Do one request of the group "readers" (or of the one it names), and wait for its answer. */
+/** Do one request of the group "readers" (or of the group that the request names), and wait for its answer. */
 leat_err ask(struct home *home, struct leat_groups_request *request);
 /** The same, of a join that is taken; what the member owns is given back. */
 void ask_join(struct home *home, struct leat_groups_request *join);

@@ -21,8 +21,8 @@ static struct home *home_in(struct leat_groups_room *room, uint64_t seed)
     return home;
 }
 
-/* Goal: homes share the node's memory for tables; an address that has half of it is refused in all of them, others are
- * not; restarts count all that is stored anew, and what is deleted is given back. */
+/* Goal: homes share the node's memory for tables. An address that has half of this memory is refused in all homes,
+ * while other addresses are served; a restart counts all stored state again, and deleted state is given back. */
 static void memory_of_a_node_is_shared_by_its_homes(void **state)
 {
     (void)state;
@@ -142,7 +142,8 @@ static void new_groups_wait_until_all_homes_are_read(void **state)
     free(room);
 }
 
-/* Goal: a commit that waits for that is not passed by a later one, which it would undo. */
+/* Goal: a commit waits until all homes of the node have been read, and no later commit overtakes the waiting commit:
+ * the waiting commit would undo the later commit. */
 static void commits_keep_their_order_behind_one_that_waits(void **state)
 {
     (void)state;
@@ -216,7 +217,7 @@ static void broken_home_ends_what_waits(void **state)
     free(room);
 }
 
-/* Goal: who deletes a classic group behind a commit to it that waits has it deleted. */
+/* Goal: a delete of a classic group that comes after a commit that still waits deletes the group. */
 static void deletion_stays_behind_a_commit_that_waits(void **state)
 {
     (void)state;

@@ -291,8 +291,9 @@ static void member_that_joins_again_is_what_it_says_now(void **state)
     home_free(home);
 }
 
-/* Goal: a static member that comes again under its instance id learns who leads: one that led and may skip the
- * assignment is told to; one that may not is told that its old id leads; any other is told the truth. */
+/* Goal: a static member that joins again under its instance id learns the group's leader. A former leader that may skip
+ * the assignment is told to skip it; a former leader that may not is told that its old member id leads; any other
+ * member is told the true leader. */
 static void static_member_that_comes_again_learns_who_leads(void **state)
 {
     (void)state;
@@ -324,7 +325,8 @@ static void static_member_that_comes_again_learns_who_leads(void **state)
     }
 }
 
-/* Goal: a member that names another's instance id does not end that other, however short its own id is. */
+/* Goal: a member that leaves with another member's instance id does not end the other member, however short the ids
+ * are. */
 static void leaver_of_anothers_instance_is_refused(void **state)
 {
     (void)state;
@@ -457,8 +459,8 @@ static void member_that_reads_less_is_not_disturbed_by_the_rest(void **state)
     home_free(home);
 }
 
-/* Goal: a home that has told all is at rest, and changes its buffers for new ones behind a batch that took more than
- * 64 KiB of them, not before. A request of no kind is refused. */
+/* Goal: a home that has answered all joins is at rest. The home replaces its buffers after a batch that took more than
+ * 64 KiB of them, not after a smaller batch. A request of an unknown kind is refused. */
 static void home_that_has_told_all_is_at_rest(void **state)
 {
     (void)state;

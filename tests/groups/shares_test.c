@@ -89,7 +89,7 @@ static void members_of_one_address_leave_memory_to_others(void **state)
     home_free(home);
 }
 
-/* Goal: who is a member and says no more than before joins again though its own address has all that it may. */
+/* Goal: a member joins again with no more metadata than before, although its address has used its whole share. */
 static void member_of_a_full_address_joins_again(void **state)
 {
     (void)state;
@@ -127,8 +127,8 @@ static leat_err share_out_as(struct home *home, uint64_t address, const char *gr
     return rc;
 }
 
-/* Goal: a classic group that is shared out anew has room for as much as it had, though others took all that they may
- * meanwhile; and that room is given to nobody twice. */
+/* Goal: a classic group that rebalances has room for as much as the group had before, although other addresses took
+ * their whole share meanwhile; no address is given that room as well. */
 static void group_of_a_full_home_is_shared_out_anew(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void assignments_count_for_their_maker_until_all_have_left(void **state)
     home_free(home);
 }
 
-/* Goal: a member that joins again with other words counts once, its assignment with it. */
+/* Goal: a member that joins again with other metadata counts once, and so does its assignment. */
 static void member_that_says_more_counts_once(void **state)
 {
     (void)state;
@@ -416,7 +416,8 @@ static void logs_of_native_streams_count_together(void **state)
     home_free(home);
 }
 
-/* Goal: native members count for who made their group, and for who joins one that has no maker. */
+/* Goal: native members count for the address that made the group. In a group without such an address they count for the
+ * address of the member that joins. */
 static void native_members_count_for_who_made_the_set(void **state)
 {
     (void)state;
@@ -432,8 +433,8 @@ static void native_members_count_for_who_made_the_set(void **state)
     home_free(home);
 }
 
-/* Goal: groups that nobody is in and that have committed nothing make way for others of their own address, not for
- * those of another that has groups. */
+/* Goal: groups without members and commits are evicted for new groups of their own address, but not for groups of
+ * another address that has groups. */
 static void idle_groups_make_way_for_their_own_address(void **state)
 {
     (void)state;
@@ -547,7 +548,7 @@ static leat_err group_commit(struct home *home, const char *member, uint32_t gen
     return ask(home, &request);
 }
 
-/* Goal: a parallel group whose address has all that it may goes on in the groups of segments that it has begun. */
+/* Goal: a parallel group whose address has used its whole share goes on in the segment groups in which it has begun. */
 static void parallel_set_of_a_full_address_goes_on(void **state)
 {
     (void)state;

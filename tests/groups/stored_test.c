@@ -244,7 +244,8 @@ static void stored_member_has_fields(void **state)
     assert_null(leat_classic_decode(&reader));
 }
 
-/* Goal: one byte that a note grows by counts for who commits it, where a group has no maker yet. */
+/* Goal: commit metadata that grows by one byte counts for the address that commits it, where no address counts as the
+ * group's maker yet. */
 static void note_that_grows_by_a_byte_counts_for_its_address(void **state)
 {
     (void)state;

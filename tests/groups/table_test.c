@@ -360,7 +360,7 @@ static void generation_after_the_last_is_the_first(void **state)
     leat_group_destroy(&group);
 }
 
-/* In parallel mode each segment group of a log that somebody reads has one owner, and its member is told of it. */
+/* In parallel mode each segment group of a log that somebody reads has one owner, and its member learns of it. */
 static void table_shares_groups_out_to_one_reader_each(void **state)
 {
     (void)state;

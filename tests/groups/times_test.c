@@ -580,7 +580,7 @@ static void silence_of_a_member_is_told_whatever_else_is_silent(void **state)
     home_free(home);
 }
 
-/* They have one session after a restart, and a group that was being shared out waits for its leader once more. */
+/* After a restart members have one session timeout, and a group that was rebalancing waits for its leader once more. */
 static void members_of_a_group_are_waited_for_one_session_after_a_restart(void **state)
 {
     (void)state;
@@ -602,7 +602,7 @@ static void members_of_a_group_are_waited_for_one_session_after_a_restart(void *
     }
 }
 
-/* A join that is given up: a member whose name nobody knows goes with it, any other has its session. */
+/* A join is cancelled: a member whose id no client knows is removed, any other member keeps its session. */
 static void join_to_a_group_that_is_cancelled_ends_a_member_without_a_name(void **state)
 {
     (void)state;

@@ -139,8 +139,8 @@ static void group_without_logs_takes_another_mode(void **state)
     home_free(home);
 }
 
-/* Goal: a member that joins again under an instance id of one byte, which the group does not know, is not the one that
- * had none. */
+/* Goal: a member without an instance id is not found by a join with its member id and an unknown instance id of one
+ * byte. */
 static void known_member_gets_no_instance(void **state)
 {
     (void)state;
@@ -153,8 +153,8 @@ static void known_member_gets_no_instance(void **state)
     home_free(home);
 }
 
-/* Goal: a group has so many members and no more, those counted that have not joined under their id yet; who is in it is
- * described, and who is not in it yet is not. */
+/* Goal: a group takes LEAT_GROUPS_MEMBERS_MAX members and no more, including members that have got an id and have not
+ * joined with the id yet. A description shows members that have joined, and none that has only got an id. */
 static void group_that_is_full_refuses_the_next(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void shares_of_an_attempt_before_are_forgotten(void **state)
     home_free(home);
 }
 
-/* Goal: all that wait for their shares get them, wherever in the group who leads stands. */
+/* Goal: all members that wait for their assignments get them, at whatever place in the group the leader stands. */
 static void shares_are_told_to_all_that_wait(void **state)
 {
     (void)state;

@@ -101,8 +101,8 @@ static void answers_reservation_as_it_was_asked(void **state)
 
 /* ---- stamps ---- */
 
-/* Goal: a stamp says of a segment without a buffer what its row said, whatever that was: one that is open in its file
- * alone stays open, and its memory is named no more. */
+/* Goal: STAMP of a segment without a buffer keeps the state that the row has: a segment that is open and only in its
+ * file stays open, and the row no longer names the segment's memory. */
 static void answers_stamp_of_what_is_open_in_its_file(void **state)
 {
     (void)state;
@@ -136,7 +136,8 @@ static void answers_stamp_of_what_is_open_in_its_file(void **state)
     }
 }
 
-/* Goal: one that was cut, and whose row does not say so yet, is closed and in its file by the row of its stamp. */
+/* Goal: a segment was cut, and its row does not say so yet: the row that STAMP writes says that the segment is closed
+ * and in its file. */
 static void answers_stamp_of_what_was_cut(void **state)
 {
     (void)state;
@@ -161,7 +162,7 @@ static void answers_stamp_of_what_was_cut(void **state)
     bench_free(bench);
 }
 
-/* Goal: one that was cut in memory is in no file, so that its stamp leaves its row as it was. */
+/* Goal: a segment that was cut in memory is in no file, so STAMP leaves the state in its row as it was. */
 static void answers_stamp_of_what_was_cut_in_memory(void **state)
 {
     (void)state;
@@ -221,8 +222,8 @@ static void answers_park_of_what_has_not_begun(void **state)
     bench_free(bench);
 }
 
-/* Goal: a segment that was cut to a decided end is mended by bytes that end at that offset or before, since its last
- * ones may have gone with another copy; never by bytes that go on. */
+/* Goal: a segment that was cut to a decided end is repaired with bytes that end at the decided offset or before, since
+ * the last records may be lost with another copy. Bytes that end after the decided offset are refused. */
 static void answers_mend_of_what_was_cut(void **state)
 {
     (void)state;
@@ -478,8 +479,8 @@ static void answers_memory_has_nothing_of_what_can_not_be(void **state)
 
 /* ---- roles ---- */
 
-/* Goal: a role that a start gives a segment is in its row by the end of that start, also where nothing else of that
- * block changes. */
+/* Goal: the role that a start gives a segment is in the segment's row by the end of that start, also where no other row
+ * of that block changes. */
 static void answers_role_is_in_its_row(void **state)
 {
     (void)state;

@@ -200,7 +200,8 @@ static void flush_is_looked_at_when_it_is_due(void **state)
     bench_free(bench);
 }
 
-/* Goal: that a segment is damaged is written into its row once, and that it is no more. */
+/* Goal: the row of a segment is written once when the segment becomes corrupt, and once when the segment is no longer
+ * corrupt. */
 static void damage_is_noted_when_it_changes(void **state)
 {
     (void)state;
@@ -220,8 +221,8 @@ static void damage_is_noted_when_it_changes(void **state)
     bench_free(bench);
 }
 
-/* Goal: a row that is damaged itself says nothing: it is not taken for one whose segment is missing, and is left as it
- * is. */
+/* Goal: a damaged row says nothing: the start leaves the row as it is, and does not take it for the row of a segment
+ * whose bytes are missing. */
 static void damaged_row_is_left_as_it_is(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of the store where only their own edge shows them: parts of a start entry, one row alone in its block, what
- * lies past a lowered limit, commits that keep zeros waiting, files and catalogues that have failed. */
+/* Rules of the store that show only at their edge: parts of a start entry, one row alone in its block, slots beyond a
+ * lowered limit, commits that make zeroing wait, files and catalogues that have failed. */
 #include "tests/store/trace.h"
 
 enum { MIB = 1024 * 1024, PLACE = LEAT_SEGMENT_BYTES_MAX, PLACES = MEMORY / PLACE };
@@ -102,8 +102,8 @@ static void reservation_that_a_start_frees_is_free(void **state)
     bench_free(bench);
 }
 
-/* Goal: what a start reads of a closed segment may be in the page cache of a killed process alone: it is synced before
- * its row says that the file has it. */
+/* Goal: the bytes of a closed segment that a start reads may be only in the page cache of a killed process: the start
+ * syncs the file before the row says that the file has the bytes. */
 static void segment_that_a_start_reads_is_synced(void **state)
 {
     (void)state;

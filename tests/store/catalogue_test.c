@@ -207,8 +207,8 @@ static uint64_t rows_said(struct bench *bench)
         ->row_count;
 }
 
-/* Goal: the file has room for 1,024 rows more when it needs them, and its header says so before one is written there. A
- * row that comes free is the next to be taken. */
+/* Goal: the catalogue grows by 1,024 rows when it needs more, and its header says so before a row is written there. The
+ * row that was freed last is taken next. */
 static void catalogue_grows_by_its_chunk(void **state)
 {
     (void)state;
@@ -391,8 +391,8 @@ static void on_done(struct leat_disk_io *io)
     dones++;
 }
 
-/* Goal: a round writes each block once that a row of it was joined for, as it was then, and as many as it has room for;
- * what may come some time comes along, where anything goes. */
+/* Goal: a round writes each block with a joined row once, as the block was at that time, up to the limit of blocks.
+ * Rows that were joined lazily are written in the next round that writes any block. */
 static void catalogue_round_writes_each_block_once(void **state)
 {
     (void)state;

@@ -19,7 +19,8 @@ static struct leat_held *closed(void)
     return leat_held_of(mine->seg);
 }
 
-/* One segment in its file and in memory, one that is being written to its file, one that waits for that. */
+/* Three closed segments: `cached` is in its file and in memory, `flushing` is being written to its file, `dirty` waits
+ * for that write. */
 static void begin(void)
 {
     bench = bench_ready(1);

@@ -284,8 +284,9 @@ static void commit_ask(struct bench *bench, struct mine *mine, uint32_t from, ui
     bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
 }
 
-/* Goal: where several commits of a segment wait for one round, it writes all that they are answered for, in whichever
- * order they were asked, whether one begins where the other ends or within it: a power cut takes nothing of it. */
+/* Goal: where several commits of a segment wait for one round, the round writes all bytes that its answers promise, in
+ * whichever order the commits were asked for, whether one commit begins at the end of the other or within it: a power
+ * cut loses none of these bytes. */
 static void store_commits_of_one_round_are_written_as_far_as_they_reach(void **state)
 {
     (void)state;

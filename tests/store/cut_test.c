@@ -103,7 +103,7 @@ static void cut_takes_what_was_decided_and_nothing_else(void **state)
             assert_int_equal(row->max_timestamp_ms, 1234);
             assert_int_equal(row->flags, memory ? LEAT_ROW_IN_POOL : LEAT_ROW_FLUSHED);
             assert_int_equal(leat_held_of(seg)->in_file_bytes, memory ? 0 : to.bytes);
-            /* Again, by the start that comes after one that did not get to its end. */
+            /* The cut is repeated, as by the start that comes after an interrupted start. */
             assert_int_equal(leat_store_cut(bench->store, seg, to, next, 1234), LEAT_OK);
             assert_int_equal(leat_store_cut(bench->store, seg, mine->extents[0], next, 1), LEAT_OK);
             assert_int_equal(leat_store_cut(bench->store, seg, to, next + 1, 1234), LEAT_E_DAMAGED);
@@ -203,7 +203,7 @@ static void cut_done_makes_all_of_it_durable(void **state)
     leat_store_found_park(bench->store, &open); /* parked already: nothing */
     assert_int_equal(mine[2]->seg->state, LEAT_SEGMENT_PARKED);
     bench_free(bench);
-    /* One with a buffer stays open, one that is lost stays as it is. */
+    /* A segment with a buffer stays open; a segment that is lost stays as it is. */
     bench = bench_ready(31);
     mine[0] = begun(bench, LEAT_DURABILITY_MEMORY);
     start_again(bench, mine, 1, true);

@@ -326,8 +326,8 @@ static void judge_takes_from_memory_what_it_could_write(void **state)
     assert_true(taken > 5 && damaged > 0);
 }
 
-/* Goal: of a closed segment that was not flushed, and whose memory is gone, a file that can't be read is told as that.
- * Method: each operation of the start fails once. */
+/* Goal: a closed segment was not flushed and its memory is gone: where its file can't be read, the start reports a read
+ * error. Method: each operation of the start fails once. */
 static void judge_tells_of_a_closed_segment_that_it_can_not_read(void **state)
 {
     (void)state;
@@ -372,7 +372,8 @@ static void judge_has_no_place_for_memory_on_a_full_disk(void **state)
     }
 }
 
-/* Goal: a segment that its bytes close is closed, and its row follows, though it was not told. */
+/* Goal: a segment with a close entry in its bytes is closed, and its row follows, although the store had got no
+ * CLOSE. */
 static void judge_closes_what_its_bytes_close(void **state)
 {
     (void)state;
@@ -397,8 +398,9 @@ static void judge_closes_what_its_bytes_close(void **state)
 
 /* ---- a file that is missing, or has lost its end ---- */
 
-/* Goal: where a file has lost a segment's place, whole or in part, that is told by what the segment was; its place is
- * there again, and its row says that it was not. What is in memory that survived is none the worse. */
+/* Goal: where a file has lost a segment's slot, whole or in part, the report depends on the segment's state. The slot
+ * is allocated again, and the row says that the bytes are missing. The loss does no harm to bytes in memory that
+ * survived. */
 static void judge_tells_of_places_that_are_gone(void **state)
 {
     (void)state;
@@ -524,7 +526,8 @@ static void judge_knows_of_a_file_that_is_gone(void **state)
     }
 }
 
-/* Goal: two rows that claim one place: the first has it, the other is told of, and gives it to nobody when it goes. */
+/* Goal: two rows claim one slot: the first row has the slot; the start reports the second row, which frees no slot when
+ * its segment is dropped. */
 static void judge_gives_one_place_to_one_row(void **state)
 {
     (void)state;

@@ -300,7 +300,7 @@ static void limit_lowered_where_the_arena_keeps_its_steps(void **state)
     bench_free(bench);
 }
 
-/* Goal: until a request has its row, who looks knows that it will take one. */
+/* Goal: until a request has its row, the usage counts the row that the request will take. */
 static void rows_that_were_asked_for_are_told(void **state)
 {
     (void)state;

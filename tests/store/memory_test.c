@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: who gets a buffer when, who is asked for one, and what becomes of those who get none. */
+/* Memory: which request gets a buffer when, which owners are asked for a buffer, and what happens to requests that get
+ * none. */
 #include "tests/store/store_bench.h"
 
 enum { MIB = 1024 * 1024, PLACE = LEAT_SEGMENT_BYTES_MAX, PLACES = MEMORY / PLACE };
@@ -250,8 +251,9 @@ static void memory_lets_wait_and_refuses_in_time(void **state)
     bench_free(bench);
 }
 
-/* Goal: a parked segment that gets no memory stays parked; and one of which the file has other bytes than its record
- * says, fewer, or that can't be read, is refused by what it is, and its buffer serves others. */
+/* Goal: a hibernated segment that gets no memory stays hibernated. A segment whose file has other bytes than its row
+ * says, or fewer bytes, or can't be read, is refused with the code of its fault, and its buffer serves other
+ * segments. */
 static void memory_resumes_what_is_whole(void **state)
 {
     (void)state;
@@ -393,8 +395,8 @@ static void to_cached(struct bench *bench, struct mine *mine)
     leat_held_move(leat_held_of(mine->seg), LEAT_HELD_CACHED, &bench->store->cached);
 }
 
-/* Goal: of the place that is kept for one the owners are asked, and no others by that; after another 50 ms it is looked
- * for anew, and not before. */
+/* Goal: while a place is kept for a request, the store asks only the owners of segments in that place for memory; after
+ * another 50 ms, and not before, the store looks for a better place. */
 static void memory_looks_for_a_better_place_now_and_then(void **state)
 {
     (void)state;

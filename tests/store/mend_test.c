@@ -22,8 +22,8 @@ static struct bench *bench_that_scrubs(uint64_t seed)
     return bench;
 }
 
-/* Goal: a closed segment that the scrub has found damaged is as it was once its bytes were written over it;
- * other bytes than its own are refused, and the place keeps what it has. */
+/* Goal: a closed segment that the scrub has found corrupt is as before once its own bytes were written over it; a
+ * repair with other bytes is refused, and the slot keeps its bytes. */
 static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
 {
     (void)state;
@@ -127,8 +127,8 @@ static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state
     }
 }
 
-/* Goal: wherever the power goes while it is written, the start finds a closed segment that can be mended,
- * and that is what it should be after the last time. */
+/* Goal: wherever a power cut interrupts the repair, the start finds a closed segment that can be repaired, and that has
+ * its right bytes after the last repair. */
 static void store_mend_that_the_power_ends_is_done_again(void **state)
 {
     (void)state;
@@ -169,8 +169,8 @@ static void store_mend_that_the_power_ends_is_done_again(void **state)
     }
 }
 
-/* Goal: a closed segment whose memory went with the power before it was flushed has a place for the bytes of
- * another node's copy, and is as any other once they are there: whatever became of its row. */
+/* Goal: a closed segment whose memory was lost in a power cut before the flush has a slot for the bytes of another
+ * node's copy, and is like any other segment once the bytes are there, in whichever state its row was. */
 static void store_mend_writes_what_only_the_memory_had(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         copy[bytes / 2] ^= 1;
         assert_int_equal(mended(bench, mine, copy), LEAT_OK);
         assert_true(mine->seg->integrity ==
-                    LEAT_INTEGRITY_MISSING); /* its owner, who reads it meanwhile, clears it */
+                    LEAT_INTEGRITY_MISSING); /* the owner clears this when it reads the bytes */
         /* Its row goes with another one's write, or is what it was. */
         if (passes == 1) (void)opened(bench, LEAT_DURABILITY_DISK);
         reopen(bench, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the catalogue says of a segment through its whole life, field by field, when it says it durably, and that the
- * next start tells the same of it. */
+/* What the catalogue says of a segment through the segment's whole life, field by field; when the catalogue says so
+ * durably; and that the next start reports the same. */
 #include "tests/store/store_bench.h"
 
 #include "store/row.h"

@@ -63,7 +63,7 @@ static void places_end_where_a_file_may(void **state)
 
 /* ---- which file ---- */
 
-/* Goal: a place comes from the first file that has one, and none from a file that failed or lacks its end. */
+/* Goal: a slot comes from the first file with a free slot, and never from a file that failed or lacks its end. */
 static void places_come_from_the_first_file_that_has_one(void **state)
 {
     (void)state;

@@ -289,8 +289,8 @@ static void rounds_keep_nobody_who_has_nothing_to_write(void **state)
     bench_free(bench);
 }
 
-/* Goal: a write that fails fails those who waited for it, for good; other segments of the file go on. A sync that
- * fails is the file's end, which is told once; other files go on. */
+/* Goal: a write that fails fails the requests of its segment for good; other segments of the file go on. A sync that
+ * fails is the file's end, which is reported once; other files go on. */
 static void rounds_that_fail_say_so_for_good(void **state)
 {
     (void)state;

@@ -82,8 +82,8 @@ static void slots_take_what_the_disk_has(void **state)
     end();
 }
 
-/* Goal: a segment as large as the refused one that gets a place says that there is space, and a smaller one does not;
- * nor does what is given back in a file that takes nothing. */
+/* Goal: after a refusal for lack of space, a segment at least as large as the refused segment that gets a slot ends the
+ * report of a full disk. A smaller segment does not, and neither does a slot that is given back in a failed file. */
 static void slots_full_disk_is_told_by_size(void **state)
 {
     (void)state;
@@ -254,7 +254,8 @@ static void slots_cover_what_rows_claim(void **state)
     end();
 }
 
-/* Goal: a file that lacks its end gives no place until it has it, which each who finds no other asks for. */
+/* Goal: a file that lacks its end gives no slot until it has been extended again. Each request that finds no other slot
+ * tries to extend that file. */
 static void slots_lost_end_is_asked_for_again(void **state)
 {
     (void)state;

@@ -62,8 +62,9 @@ static void spoilt_read_brings_nothing(void **state)
 
 /* ---- what was found damaged before ---- */
 
-/* Goal: a segment that was found damaged is whole again where its place has just what its row says, as its own; else it
- * is closed, flushed and rotten, and how much of it is valid is told. */
+/* Goal: a segment that was found corrupt is whole again if its slot has exactly the bytes that its row names, under the
+ * segment's own ids. Else the segment is closed, flushed and corrupt, and the start reports how many bytes are
+ * valid. */
 static void spoilt_segment_is_looked_at_again(void **state)
 {
     (void)state;
@@ -536,7 +537,8 @@ static void spoilt_full_segment_is_found_parked(void **state)
 
 /* ---- mends ---- */
 
-/* Goal: of one that never got to its file memory has nothing, and that says nothing of the file. */
+/* Goal: a segment that never reached its file has no bytes in memory either: a repair from memory is refused, and does
+ * not mark the file's bytes as corrupt. */
 static void spoilt_memory_is_no_damage_of_a_file(void **state)
 {
     (void)state;
@@ -553,7 +555,7 @@ static void spoilt_memory_is_no_damage_of_a_file(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: one that never got to its file is in it when it has been mended, and not when that failed. */
+/* Goal: a segment that never reached its file is in its file after a repair, and is not after a repair that failed. */
 static void spoilt_unwritten_segment_is_mended(void **state)
 {
     (void)state;

@@ -19,8 +19,8 @@ static struct mine *segment_of(struct bench *bench, uint32_t log, uint64_t id, u
     return mine;
 }
 
-/* Goal: segments are told of log by log, as their ids go, and where two have one id by their epochs, whichever rows
- * they got: who takes them for a log goes from each to the next. */
+/* Goal: the start lists segments by log, then by segment id, then by epoch, whichever rows they have: the code that
+ * builds the logs relies on this order. */
 static void start_tells_of_segments_in_their_order(void **state)
 {
     (void)state;

@@ -98,8 +98,9 @@ static void store_reservation_never_started_is_freed(void **state)
     }
 }
 
-/* Given back and reserved again under the same number, in the same memory: the ids of the first one's header
- * are still there when the server is killed. Under a header that is there they say that it is damaged. */
+/* A reservation is dropped and made again under the same segment id, in the same memory: the ids in the first
+ * reservation's header are still there when the server is killed. If the new reservation has a header, the same bytes
+ * mean damage. */
 static void store_reservation_in_its_own_remains_is_freed(void **state)
 {
     (void)state;
@@ -262,8 +263,8 @@ static void assert_durable(const struct mine *mine)
     assert_memory_equal(seg->file->durable + seg->file_offset, seg->buffer, mine->committed_bytes);
 }
 
-/* Commits of two segments, two of one of them at a time, and more sealed meanwhile: each is answered in
- * its turn, with all that was sealed when it was written, and that is durable then. */
+/* Commits of two segments, at times two of one segment, and more batches sealed meanwhile: each commit is answered in
+ * its turn, with all batches that were sealed when the write began, and these are durable at the answer. */
 static void store_commits_that_follow_bring_what_was_sealed_meanwhile(void **state)
 {
     (void)state;
@@ -541,9 +542,9 @@ static bool was_written(struct bench *bench, const struct mine *mine)
     return file->touched[mine->seg->file_offset / FAKE_SECTOR_BYTES];
 }
 
-/* Once it is known that `disk` segments come, none of them gets blocks that were only allocated;
- * `memory` segments do, and leave the written ones alone. Nothing is synced meanwhile, so what was
- * written is what the fake disk calls touched. */
+/* Once the store knows that `disk` segments come, no `disk` segment gets blocks that were only allocated; `memory`
+ * segments do, and leave the written blocks alone. Nothing is synced meanwhile, so the blocks that the fake disk calls
+ * touched are the written blocks. */
 static void store_space_of_disk_segments_is_written_ahead(void **state)
 {
     (void)state;

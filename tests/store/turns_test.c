@@ -245,7 +245,8 @@ static void turns_flush_that_fails_amid_its_pieces(void **state)
     }
 }
 
-/* Goal: a drop that waits for a flush goes on when that fails, at its bytes, their sync or its row. */
+/* Goal: a drop that waits for a flush goes on when that flush fails, at the write of the bytes, at their sync or at the
+ * row. */
 static void turns_drop_goes_on_when_the_flush_fails(void **state)
 {
     (void)state;
@@ -343,8 +344,8 @@ static void turns_scrub_reads_one_at_a_time(void **state)
     bench_free(bench);
 }
 
-/* Goal: a segment that no log has taken yet has nobody who would write it anew by what memory has: the scrub names its
- * damage, with all that says which one it is. */
+/* Goal: a segment that no log has taken yet has no owner that could write its memory over the file again: the scrub
+ * reports the damage, with everything that identifies the segment. */
 static void turns_scrub_names_what_nobody_has(void **state)
 {
     (void)state;
@@ -424,8 +425,8 @@ static void turns_scrub_names_replicas(void **state)
 
 /* ---- descriptors ---- */
 
-/* Goal: a descriptor that comes back is one of those that are free, beside all others; while its mail is under way it
- * is not. */
+/* Goal: the descriptor of a dropped segment joins the free descriptors, also beside descriptors in use; while its
+ * message is under way it is not free. */
 static void turns_descriptors_come_back(void **state)
 {
     (void)state;

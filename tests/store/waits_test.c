@@ -60,8 +60,8 @@ static void waits_first_place_may_be_the_best(void **state)
     bench_free(bench);
 }
 
-/* Goal: what lies in an arena is no part of any place of the pool; and of a place that is kept its own segments are
- * asked for, not those behind it. */
+/* Goal: segments in an arena belong to no place of the pool; and for a kept place the store asks for the segments in
+ * that place, not for the segments after it. */
 static void waits_place_has_its_own_segments(void **state)
 {
     (void)state;
@@ -386,8 +386,8 @@ static void waits_step_under_way_is_told(void **state)
 
 /* ---- when the pool grows ---- */
 
-/* Goal: a pool that would rather recycle grows for one who has waited for 20 ms, however small that is, and not
- * before. */
+/* Goal: a pool that would rather recycle grows after a request has waited for 20 ms, however small the request is, and
+ * not before. */
 static void waits_long_make_the_pool_grow(void **state)
 {
     (void)state;
