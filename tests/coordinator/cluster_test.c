@@ -319,8 +319,8 @@ static unsigned in_use(struct rig *rig)
     return count;
 }
 
-/* Goal: of two drains of the last two nodes that are asked for at one time, at any two nodes, one is refused, and
- * its node is in use when that is answered. */
+/* Goal: two requests drain the last two nodes at the same time, through any two nodes: one request is refused, and its
+ * node is in use when the refusal is sent. */
 static void cluster_of_two_drains_at_once_one_is_refused(void **state)
 {
     (void)state;

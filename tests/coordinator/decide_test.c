@@ -375,8 +375,9 @@ static void decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere(voi
     assert_int_equal(decide_heard(&known).tail.segment, 5);
 }
 
-/* Of the segment that the log went on in one node has all that was acked and another no more than its start, which is
- * what shows that there is one in front: the longer one is the end, in whatever order they answer. */
+/* The close entry of segment 5 was damaged. Of segment 6, in which the log went on, one node has everything that was
+ * acked, and another node has only the start entry, which shows that segment 5 comes before: the longer replica of
+ * segment 6 is the end, in whatever order the nodes answer. */
 static void decide_replicas_takes_the_longest_where_a_start_shows_the_way(void **state)
 {
     (void)state;
@@ -552,7 +553,7 @@ static void decide_replicas_waits_for_what_an_operator_left(void **state)
     assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
 }
 
-/* Where its record names what was left, one who has that is enough. */
+/* Where the log's record names the end that an operator left, one node that has this end is enough. */
 static void decide_replicas_finds_what_an_operator_left(void **state)
 {
     (void)state;
@@ -583,8 +584,8 @@ static void decide_replicas_tells_of_what_is_lost(void **state)
                      LEAT_DECIDED_WAIT);
 }
 
-/* Of a log that waits the most that may be read again is kept: whole segments before parts, no part
- * of an epoch that had ended, and of whole ones that differ what all of them have. */
+/* Of a log that waits, the most that can be read later is kept: closed replicas before open replicas, no open replica
+ * of an epoch that had ended, and of closed replicas that differ the part that all of them have. */
 static void decide_best_of_what_is_left(void **state)
 {
     (void)state;

@@ -247,7 +247,7 @@ static void node_that_refuses_is_dead(void **state)
     }
 }
 
-/* A connection ends: who leads tries its address, and who follows that of its leader. */
+/* A connection ends: a leader probes the peer's address, and a follower probes only its leader's address. */
 static void address_of_who_has_gone_is_tried(void **state)
 {
     (void)state;

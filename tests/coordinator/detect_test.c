@@ -275,8 +275,7 @@ static void round_that_comes_late_judges_nobody_for_it(void **state)
     calls[0] = '\0';
 }
 
-/* A leader says that it is deaf when it hears no majority, each within its patience; not when it has just begun to
- * lead. */
+/* A leader that has heard no majority within its patience says that it is deaf, unless it has just begun to lead. */
 static void leader_that_hears_no_majority_is_deaf(void **state)
 {
     (void)state;

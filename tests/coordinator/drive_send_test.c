@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the pump says to other voters, what it proposes, and what it makes of messages before raft has them. */
+/* What the pump sends to other voters, what the pump proposes, and how the pump treats messages before raft gets
+ * them. */
 #include "tests/coordinator/drive_rig.h"
 
 static void messages(struct raft_message *message)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots that a voter takes of its tables, and those that it is sent, with libraft and a disk: when one is taken,
- * what stays of the log behind it, in which order one that was received takes the place of log and tables, and what a
- * failure leaves. */
+/* Snapshots that a voter takes of its tables, and snapshots that a voter receives, with libraft and a disk: when a
+ * voter takes a snapshot, which entries stay in the log after a snapshot, in which order a received snapshot replaces
+ * log and tables, and what a failure leaves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -239,7 +239,8 @@ static void chunk_of_a_snapshot_given_up_moves_nothing_on(void **state)
     trace_begin();
 }
 
-/* A snapshot that can't be made or sent is tried with the next turn, and that one goes on where it was. */
+/* A snapshot that can't be made or sent is tried again at the next turn, and the next turn goes on at the same
+ * index. */
 static void snapshot_is_tried_again(void **state)
 {
     (void)state;

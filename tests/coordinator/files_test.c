@@ -262,8 +262,8 @@ static void files_that_a_killed_voter_left_are_synced_at_the_start(void **state)
     free(world);
 }
 
-/* A round that fails its check in front of one that is right was synced before that one was begun, whether the vote has
- * a mark of it or not: it is no write that was cut off. */
+/* A round that fails its check, followed by a valid round, was synced before the valid round was begun, whether the
+ * vote has a mark of the first round or not: the fault is damage, not a write that was cut off. */
 static void files_round_in_front_of_a_right_one_is_damaged(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a voter knows of itself on disk: raft/voter and raft/form, written so that a crash leaves the old one or the
- * new one, and refused when it is damaged. */
+/* The files raft/voter and raft/form, in which a voter keeps what it knows of itself: a crash leaves the old file or
+ * the new file, and a damaged file is refused. */
 #include "coordinator/membership/forming.h"
 #include "coordinator/membership/voters.h"
 #include "tests/coordinator/form_rig.h"

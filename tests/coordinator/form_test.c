@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a cluster is formed: the founder, those it prepares, who has forgotten, and who joins later. */
+/* How a cluster is formed: the founder, the nodes that the founder prepares, a node that has forgotten its state, and
+ * nodes that join later. */
 #include "coordinator/membership/forming.h"
 #include "tests/coordinator/form_rig.h"
 
@@ -280,7 +281,7 @@ static void voter_that_has_begun_is_not_prepared(void **state)
 static void body_is_looked_at(void **state)
 {
     (void)state;
-    /* This voter is always in it, and never the one that makes it wrong. */
+    /* Each list of voters has this voter in a valid row, so that another row makes the body wrong. */
     static const char *const texts[] = {"x",   "b:1 me", "d:1", "e:1", "f:1",
                                         "g:1", "h:1",    "i:1", "j:1", "k:1"};
     static const uint64_t ids[] = {1, 7, 2, 3, 4, 5, 6, 8, 9, 10};

@@ -44,8 +44,8 @@ static leat_err recovered_in_part(struct leat_machine *m, struct command *comman
     return entry_apply(m, command, &w);
 }
 
-/* From a crash on nothing in its name counts; its streamlet goes to another node once, never from
- * who lives, and never when anything of it is not as it was seen. */
+/* From a node's CRASH entry on, no entry in the node's name counts. The node's streamlet goes to another node once,
+ * never away from a live node, and never when the streamlet's state has changed since the recovery read it. */
 static void machine_recovery_takes_only_what_it_saw(void **state)
 {
     (void)state;
@@ -154,8 +154,8 @@ static leat_err undrained(struct leat_machine *m, struct command *command, const
     return entry_apply(m, command, &w);
 }
 
-/* Nothing of it is decided: the node that had it answers for it, and its log goes on waiting for the
- * marks of the epoch that it had. */
+/* No end of the streamlet's logs is decided: only the last owner may own the streamlet again, and its log still waits
+ * for the open replicas of the log's previous epoch. */
 static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(void **state)
 {
     (void)state;

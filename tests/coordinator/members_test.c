@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A change of the voters: who may begin one, who is told how it ended, and the steps between. */
+/* A change of the voters: which node may begin a change, which node learns how the change ended, and the steps
+ * between. */
 #include "coordinator/membership/forming.h"
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/members_rig.h"

@@ -341,8 +341,9 @@ static leat_err adopt(uint64_t incarnation, uint64_t seen, const struct row *row
     return applied(&e);
 }
 
-/* A node that comes up anew takes its own streamlets under one new epoch, with the ends that it found; one that it
- * leaves stays as it was. Nothing of it is taken where anything changed meanwhile, or is another node's. */
+/* A node that starts again takes its own streamlets under one new epoch, with the ends that the node found; a streamlet
+ * that the node leaves stays as it was. The whole entry is refused where any state changed meanwhile, or where a
+ * streamlet belongs to another node. */
 static void node_adopts_its_own_streamlets_and_leaves_some(void **state)
 {
     (void)state;
@@ -387,7 +388,7 @@ static void node_adopts_its_own_streamlets_and_leaves_some(void **state)
     }
     assert_memory_equal(&it->logs[2].record, &before, sizeof before);
     assert_int_equal(adopt(3, seen, rows, 2, false), LEAT_E_AGAIN); /* a second time */
-    /* Without that word all are its own, also those that wait. */
+    /* Without the flag the node takes all its streamlets, also the streamlets with a log that waits. */
     assert_int_equal(adopt(3, leat_machine_seen(machine, a), rows, 5, false), LEAT_OK);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(it->desc->streamlets[i].owner, 3);

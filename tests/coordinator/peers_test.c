@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is who among the other coordinators, what this one says of itself, and what it believes of them. */
+/* How a coordinator tells the other coordinators apart, what the coordinator says of itself, and what it believes of
+ * the others. */
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"

@@ -216,7 +216,7 @@ static inline void world_make(uint64_t seed)
     nodes_make();
     streams_make();
     logs_make();
-    /* Behind the last one that would be told of, were it one. */
+    /* After the last log: a row that would be reported if it counted. */
     it->logs[it->log_count] = (struct co_recover_log){
         .undecided = true, .seen.opened = true, .decision = LEAT_RECOVER_WAITS};
 }

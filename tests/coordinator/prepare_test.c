@@ -408,8 +408,10 @@ static void expect_numbers(struct leat_msg_reader *reader, const uint64_t *value
         assert_true(leat_msg_read_u64(reader) == values[i]);
 }
 
-/* What may be somebody's promise: not lost, not empty, and open or tentative ones of the epoch that counts alone; and
- * where it is known where that began, of others nothing behind it, and there what has exactly that. */
+/* Whether the replica may have acked records: the replica is not lost and not empty. In the log's stamp epoch the
+ * replica may be open or provisional; in another epoch the replica must be closed and not provisional. Where the record
+ * says where the stamp epoch began, a replica of another epoch must not lie after that place, and in the segment of
+ * that place the replica must have exactly that end. */
 static bool is_left(const struct leat_log_record *record, const struct leat_replica_row *row)
 {
     const struct leat_tail_record *began = &record->began;

@@ -204,8 +204,8 @@ static void address_that_takes_is_tried_again(void **state)
     assert_int_equal(refused, 0);
 }
 
-/* It matters of the node while this one leads and does not hear it, and of the leader while it is that, and
- * unheard. */
+/* The probe of a node matters while this node leads and does not hear that node; the probe of the leader matters while
+ * that voter leads and is not heard. */
 static void probe_that_does_not_matter_ends(void **state)
 {
     (void)state;
@@ -270,7 +270,8 @@ static void probe_without_an_answer_is_given_up_once(void **state)
     closes(&attempts[0], LEAT_OK);
 }
 
-/* Those on their way when it ends are freed by the network, the others at once. */
+/* When the coordinator ends, the network frees the probes with a connection under way; all other probes are freed at
+ * once. */
 static void probes_end_with_their_coordinator(void **state)
 {
     (void)state;

@@ -57,9 +57,9 @@ static struct raft_buffer configuration_make(void)
     return bytes;
 }
 
-/* A received snapshot is stored, and the process dies before it has let go of the entries that the
- * snapshot replaces, be they shorter than it or others: what is written after the restart is still
- * there after the next one. */
+/* A received snapshot is stored, and the process dies before it has removed the entries that the snapshot replaces: the
+ * log is shorter than the snapshot, or has other entries. Entries that are written after the restart are still there
+ * after the next restart. */
 static void log_that_a_snapshot_replaced_goes_on_after_a_death(void **state)
 {
     (void)state;

@@ -330,8 +330,9 @@ static void raft_three_voters_elect_and_replicate(void **state)
     cluster_free(cluster);
 }
 
-/* Goal: a voter whose disk is slower than the majority's applies what is committed when it has it, not up to a
- * heartbeat later. Method: its time, and with it its disk, stands still while the others commit. */
+/* Goal: a voter whose disk is slower than the majority's applies committed entries as soon as the voter has them, not
+ * up to a heartbeat later. Method: the voter's clock, and with it the voter's disk, stands still while the other voters
+ * commit. */
 static void raft_slower_voter_hears_of_commits_at_once(void **state)
 {
     (void)state;
@@ -356,8 +357,8 @@ static void raft_slower_voter_hears_of_commits_at_once(void **state)
     cluster_free(cluster);
 }
 
-/* Goal: a voter that was started on an older state of its disk, was refused, and is back with its newest one gets
- * what it lacks. Method: what the older state said to the leader is said for it. */
+/* Goal: a voter was started on an older state of its disk, was refused, and is back with its newest state: the leader
+ * sends the entries that the voter lacks. Method: the test sends the messages of the older state to the leader. */
 static void raft_voter_back_from_an_older_state_is_sent_what_it_lacks(void **state)
 {
     (void)state;
@@ -444,8 +445,8 @@ static void raft_voter_far_behind_installs_a_snapshot(void **state)
     cluster_free(cluster);
 }
 
-/* What the voter answers to entries that begin at `from`: is it refused, and how far does it say that
- * its log is the leader's? */
+/* What the voter answers to entries that begin at `from`: are the entries refused, and up to which index does the voter
+ * say that its log is the leader's? */
 static bool append_refused(struct cluster *cluster, struct voter *voter, const struct voter *leader,
                            uint64_t from, unsigned count, uint64_t *out_last)
 {

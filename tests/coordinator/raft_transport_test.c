@@ -232,7 +232,7 @@ static void nothing_is_committed_beyond_what_the_message_shows(void **state)
     TRACE_IS("raft: type 3 of 11 at h1:1 commit 9\n");
 }
 
-/* Heartbeats that show an older state; the last but one of those that it takes. */
+/* Heartbeats that show that this voter's disk has an older state. */
 static void lack(unsigned times)
 {
     for (unsigned i = 0; i < times; i++)

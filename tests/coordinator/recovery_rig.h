@@ -57,7 +57,7 @@ struct model_node {
     bool zombie_writes;             /* cut off from messages, not from others' memory */
     bool crashed;                   /* it knows */
     enum leat_standing standing;    /* what it was told last; 0: nothing yet */
-    unsigned confirmed_late;        /* told that it is up while another knew that it is not */
+    unsigned confirmed_late;        /* times told "up" while another node knew of its crash */
     bool came_up, adopting;
     uint64_t logs_most; /* that it says it has memory for; 0: it does not say */
     uint64_t restart_us;

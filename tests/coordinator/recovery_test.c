@@ -110,7 +110,7 @@ static void recovery_after_silence_takes_milliseconds(void **state)
                           victim, leader, (unsigned long long)took_us);
         model->nodes[victim].confirmed_late = 0;
         model_run(model, 5 * RIG_SECOND);
-        /* What it had been told before it stood still says nothing, nor what it led before it was cut off. */
+        /* A confirmation from before the pause counts for nothing, nor does the victim's lead from before the cut. */
         assert_int_equal(model->nodes[victim].confirmed_late, 0);
         must_serve(model, 5 * RIG_SECOND); /* it came back, as another incarnation */
         model_destroy(model);
@@ -224,8 +224,9 @@ static void recovery_after_a_cut_of_one_way_takes_milliseconds(void **state)
     print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
 }
 
-/* The leader and one node do not reach each other, while both reach all others. The node is declared crashed and
- * cannot hear it from the leader. The other voters' word makes it ask, and it serves nothing until it is told. */
+/* The leader and one node do not reach each other, while both reach all other nodes. The leader declares the node
+ * crashed, and the node cannot hear so from the leader. The pings of the other voters make the node ask, and the node
+ * serves nothing until it has an answer. */
 static void recovery_of_a_node_that_hears_all_but_the_leader_ends_its_reads(void **state)
 {
     (void)state;
@@ -280,8 +281,9 @@ static void back(struct model *model, unsigned node)
     }
 }
 
-/* Goal: a node that stood still for seconds, and is back, is missed as soon as any other should it stand
- * still then: what it was silent for as one that was declared crashed is not what it may be silent for. */
+/* Goal: a node stood still for seconds, was declared crashed, and is back; if the node stands still again, the leader
+ * notices as soon as with any other node. The silence before the crash was declared does not make the leader wait
+ * longer now. */
 static void recovery_of_one_that_was_away_is_no_slower(void **state)
 {
     (void)state;
@@ -301,9 +303,9 @@ static void recovery_of_one_that_was_away_is_no_slower(void **state)
     }
 }
 
-/* Goal: a leader that hears the one other voter that is left declares the third crashed, however that one is
- * connected. Method: a voter is away for so long that the others try its address rarely; it is started, and
- * another one stands still before they have tried again. */
+/* Goal: a leader that hears the only other live voter declares the third voter crashed, by whichever connection the
+ * leader hears the live voter. Method: a voter is away for so long that the other voters try its address rarely; the
+ * voter is started, and the third voter stands still before the others have tried that address again. */
 static void recovery_beside_a_voter_that_just_came_is_no_slower(void **state)
 {
     (void)state;
@@ -379,8 +381,8 @@ static void recovery_of_the_leader_takes_requests_along(void **state)
     }
 }
 
-/* One of three nodes is left, which votes alone. What it has is decided to be the end of no log before a
- * second node can hold it as well: two of them had it, and one that fails must not take it along. */
+/* One of three nodes is left, and votes alone. Recovery does not decide that this node's replicas are the end of a log
+ * before a second node can hold the same bytes: two nodes had the bytes before, and one failure must not lose them. */
 static void recovery_on_one_node_waits_for_a_second(void **state)
 {
     (void)state;

@@ -231,7 +231,7 @@ static void commands_need_what_their_right_says(void **state)
     assert_int_equal(asked(), LEAT_E_INVALID);
 }
 
-/* A node comes up under its own name, says all that is asked of it, and that is text. */
+/* NODE_UP is accepted only under the node's own name, with all its fields, and with text in its text fields. */
 static void node_comes_up_under_its_own_name(void **state)
 {
     (void)state;

@@ -133,8 +133,9 @@ static uint64_t logs_of(const struct rig *rig, const char *name)
     return 0;
 }
 
-/* Goal: a node that announces next to nothing, or lies, neither ends the making of streams nor gets what it has no
- * memory for; nor does one that announces more than there may be make others take it. */
+/* Goal: a node that announces next to no memory, or a false number, does not stop the creation of streams, and gets no
+ * logs for which it has no memory. A node that announces an impossible amount does not make other nodes take such
+ * logs. */
 static void node_without_room_is_passed_over(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of bodies between coordinators, of committed entries, and of bodies with which a connection begins: their
- * bytes, what is refused, and the page that shows them, whose path is the argument. */
+/* The tables of bodies between coordinators, of committed entries, and of the bodies at the beginning of a connection:
+ * the bytes of the bodies, the bodies that are refused, and the page that shows the tables. The argument is the path of
+ * the page. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

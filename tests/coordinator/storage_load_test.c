@@ -265,7 +265,7 @@ static void segment_header_that_is_wrong_is_damage_if_anything_followed(void **s
         expect_damaged("is damaged at its beginning");
         again();
     }
-    /* Its number, its version, what it says of the one before: with right checksums. */
+    /* A wrong version, or a wrong end of the segment before, in a header with a right checksum. */
     for (unsigned c = 0; c < 4; c++) {
         struct segment one = segment_of(1, 0), two;
         segment_round(&one, 1, 1, 3);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rule for the end of a log in a random world (tail_walk.h): with all rules kept nothing that was acked is ever
- * lost, and with any one of them broken a walk loses something, but for those that the model can't see.
+/* The rule for the end of a log in a random world (tail_walk.h): with all rules kept no acked record is ever
+ * lost. With any one rule broken a walk loses a record, except for the rules whose effect the model can't see.
  *
  *   coordinator_tail_walk_test [--long | --walks N [RULE]]
  *
- * --long walks 10,000,000 times with all rules kept, and 400,000 times with each of those that it can't see. */
+ * --long walks 10,000,000 times with all rules kept, and 400,000 times without each of the rules that
+ * the model can't see. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -144,7 +144,8 @@ static bool believed(struct rig *rig, unsigned by, unsigned who)
     return peer && co_peer_votes(coordinator, peer);
 }
 
-/* While a voter is down, a node that is none has its address: those who start then reach that one there. */
+/* While a voter is down, a node that is no voter has the voter's address: nodes that start then reach that node
+ * there. */
 static void voters_address_alone_makes_no_voter(void **state)
 {
     (void)state;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node port: NONCE, HELLO and its proof, and the frames behind them.
+/* The node port: NONCE, HELLO and its proof, and the frames after these.
  *
- * The first byte says who is at the other end. Bit 0: this node opens the connection, or accepts it. Bit 1: the
- * other end has the cluster's key, or sends bytes. Whoever has no key learns a nonce at most and never gets in, and
- * no frame of its is taken. Who has it gets in with a hello that says who it is, and nothing but; what it then
- * writes into memory lies inside what the host gave. A tag that is wrong ends the connection.
+ * The first byte describes the peer. Bit 0: this node opens the connection, or accepts it. Bit 1: the peer has the
+ * cluster's key, or sends bytes. A peer without the key learns a nonce at most and never gets in, and none of its
+ * frames is taken. A peer with the key gets in only with a hello that says which node it is; its one-sided writes then
+ * lie inside the memory that the host gave. A tag that is wrong ends the connection.
  *
- * Behind it pieces (fuzz.h). Of bytes: one piece is what arrives at once. Of who has the key: a piece is a frame:
- * two bytes its kind, one its flags, two how much of the rest is control body; the rest is payload. The kind of the
- * piece: bit 0 spoils the tag. */
+ * Pieces follow (fuzz.h). From a peer without the key, a piece is the bytes that arrive at once. From a peer with the
+ * key, a piece is a frame: two bytes of kind, a byte of flags, two bytes with the length of the control body, the
+ * control body, the payload. Bit 0 of the piece's kind spoils the tag. */
 #include "fuzz.h"
 
 #include "base/mem.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cluster of three brokers, of which one lies: what it sends to the others, requests and answers alike, is changed as
- * the input says before its tag is made. So whatever a member of the cluster can say reaches the code that takes it:
- * bodies between brokers, between primary and backup, between coordinators, data, hellos. Nobody dies of it, the liar
- * included: no assertion, no sanitizer's report, no endless loop, no memory without bound. What a member with the key
- * can make others believe is not judged here: it is one of them.
+/* A cluster of three brokers, of which one lies: the requests and answers that the liar sends are changed as the input
+ * says before their tags are made. So whatever a member of the cluster can send reaches the code that takes such a
+ * body: bodies between brokers, between primary and backup, between coordinators, data, hellos. No broker dies of it,
+ * the liar included: no assertion, no sanitizer's report, no endless loop, no memory without bound. What a member with
+ * the key can make the other brokers believe is not judged here: the cluster trusts its members.
  *
  * The input: a byte which world, a byte which node lies, then pieces (fuzz.h), in order:
  *   LIE   from now on frames of a kind are changed; see lie_take() and `enum op`
  *   WAIT  two bytes: so many times 4 ms pass
  *   ASK   byte which node, byte which kind, control body: a client asks that
- *   FAULT byte which node, byte: it is killed, or its connections are
- *   BELOW byte which node, and one each which stream, streamlet, log and segment: it asks all others what they have of
- *         that, as it does for what offsets jumped over, which hardly any seed brings about
+ *   FAULT byte which node, byte: the node is killed, or its connections are
+ *   BELOW byte which node, and a byte each for stream, streamlet, log and segment: the node asks all other nodes for
+ *         replicas of that segment, as after an offset gap, which hardly any seed brings about
  *
  * A world is made once, and left running in a process of its own until streams are made and records flow; each input
  * then runs in a child of that process. */

@@ -71,7 +71,7 @@ static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
     uint64_t before = world->marks_seen;
     world_append_all(world, 3, 1000); /* under way */
     fences = 0;
-    world->coordinator_down = true; /* it takes no word of one that it has declared gone */
+    world->coordinator_down = true; /* as for a node that was declared crashed */
     for (unsigned n = 1; n < 3; n++)
         assert_int_equal(leat_backup_fence(world->nodes[n].backup, "n0", 100, on_fenced, NULL),
                          LEAT_OK);

@@ -85,7 +85,8 @@ static void begin(struct rig *rig, enum way way, struct leat_backup_pull *pull)
     }
 }
 
-/* Goal: a request that has ended serves the next one, whatever it was for and however it ended. */
+/* Goal: a request struct whose request has ended serves the next request, whatever the ended request was for and
+ * however it ended. */
 static void requests_that_ended_are_free(void **state)
 {
     (void)state;
@@ -195,7 +196,7 @@ static void fenced_writer_goes_with_its_last_replica(void **state)
 
 static const struct leat_link_identity w3 = {.node = "w3", .incarnation = 13, .cores = 1};
 
-/* Goal: a writer whose memory the store could not take on goes when it is fenced, and its memory with it. */
+/* Goal: a writer for which the store had no memory goes when the writer is fenced, and its memory with it. */
 static void writer_that_the_store_could_not_have_goes(void **state)
 {
     (void)state;

@@ -118,7 +118,7 @@ static void copy_that_comes_too_late_is_none(void **state)
     trace_begin();
 }
 
-/* Goal: a node that refuses an opening is noted as the node that it is, whatever its number. */
+/* Goal: a refused OPEN is recorded under the number of the node that refused, however large that number is. */
 static void refusal_is_noted_of_its_node(void **state)
 {
     (void)state;

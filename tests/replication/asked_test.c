@@ -77,8 +77,8 @@ static void open_that_can_not_be_is_refused_by_name(void **state)
     rig_free(rig);
 }
 
-/* Goal: CLOSE of a whole one records what its owner says of it, where its bytes say the same, and gives its memory back
- * once it is flushed. */
+/* Goal: CLOSE of a whole replica records the end that the owner names, if the replica's bytes agree, and frees the
+ * replica's memory once the replica is flushed. */
 static void close_of_a_whole_one_is_one_row(void **state)
 {
     (void)state;
@@ -393,7 +393,8 @@ static void word_of_one_that_goes_is_of_no_use(void **state)
     rig_free(rig);
 }
 
-/* Goal: who counts on a closed one has its row say so where it was an attempt's, and what was passed over behind it. */
+/* Goal: when an owner confirms a closed replica, the replica's row is written if it said provisional, and records how
+ * many bytes were passed over after the replica's end. */
 static void kept_one_has_a_row_that_says_so(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backup alone, on node 1 of a world (world.h) in which nobody else asks it for anything: all that it answers, and
- * all that it asks of the store, goes into the trace, and the store answers by hand. For one test program only. */
+/* A backup alone, on node 1 of a world (world.h) in which no other node sends requests to the backup: all its answers,
+ * and all its requests to the store, go into the trace, and the store answers by hand. For one test program only. */
 #ifndef LEAT_TESTS_REPLICATION_BACKUP_RIG_H
 #define LEAT_TESTS_REPLICATION_BACKUP_RIG_H
 
@@ -38,7 +38,7 @@ struct rig {
     unsigned seg_count;
     _Alignas(8) uint8_t image[RIG_CAPACITY + 8]; /* also what is more than it can be */
     struct leat_extent ends[RIG_ENDS];           /* of the image */
-    bool acked; /* its entries say that those before them were, and it follows a segment */
+    bool acked; /* each entry says that the entries before were acked; a segment precedes */
     uint64_t offsets[RIG_ENDS]; /* that come after each */
     int64_t times[RIG_ENDS];
 };

@@ -223,7 +223,8 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
     trace("adopted: %s\n", leat_err_name(rc));
 }
 
-/* Goal: what the coordinators have committed of its end is its end, and what its bytes say where that is not told. */
+/* Goal: an adopted replica ends where the coordinators have committed its end. The next offset and the largest
+ * timestamp come from the committed record, or from the replica's bytes where the record does not have them. */
 static void adopted_replica_ends_as_it_was_committed(void **state)
 {
     (void)state;

@@ -45,7 +45,7 @@ static void bytes_are_flushed_whatever_the_version_is(void **state)
     rig_free(rig);
 }
 
-/* Goal: a part is whole when its bytes are those of that segment, by all of its name. */
+/* Goal: COMPLETE makes an incomplete replica whole only if its bytes name the same stream, segment and epoch. */
 static void part_is_whole_by_its_whole_name(void **state)
 {
     (void)state;

@@ -323,8 +323,8 @@ static void head_told_by_node_3(void)
     row_epoch = RIG_EPOCH;
 }
 
-/* Goal: a replica goes where there are enough without it: one that is asked to go itself is none of these, nor is one
- * that is not whole. */
+/* Goal: a replica is dropped where there are enough replicas without it. A replica that is being dropped is none of
+ * these, nor is an incomplete replica. */
 static void open_replica_is_judged(void **state)
 {
     (void)state;

@@ -13,8 +13,8 @@ static void fence(struct rig *rig, const char *node, uint64_t incarnation, unsig
     assert_int_equal(leat_backup_fence(rig->backup, node, incarnation, on_fenced, done), LEAT_OK);
 }
 
-/* Goal: a fence is for an incarnation of a node and all before it: a later one raises it, an earlier one lowers
- * nothing, and no other node is touched. */
+/* Goal: a fence covers an incarnation of a node and all earlier incarnations: a later fence raises it, an earlier fence
+ * lowers nothing, and no other node is affected. */
 static void fence_is_for_a_node_up_to_an_incarnation(void **state)
 {
     (void)state;

@@ -311,7 +311,7 @@ static void info_of_any(void)
     leat_backup_each(rig->backup, NULL, true, tell, (void *)(uintptr_t) "");
 }
 
-/* Its second batch says that the first was acked, whose bytes are others now. */
+/* The second batch says that the first batch was acked, and the bytes of the first batch have changed since. */
 static void rotten(void)
 {
     rig->acked = true;

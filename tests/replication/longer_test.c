@@ -94,8 +94,8 @@ static void longer_copy_of_other_bytes_is_not_served(void **state)
     world_free(scene.world);
 }
 
-/* Goal: who pulls believes nothing: of bytes that another node calls those that are wanted, and that are valid and as
- * long, and others, no copy is made. */
+/* Goal: a backup that pulls checks the bytes: where another node gives the wanted name and length to valid bytes that
+ * differ from the wanted bytes, the backup makes no copy. */
 static void pulled_bytes_that_are_others_make_no_copy(void **state)
 {
     (void)state;
@@ -138,7 +138,8 @@ static void info_take(void *arg, const struct leat_replica_info *info)
     if (info->state == LEAT_SEGMENT_PARKED) *out = *info;
 }
 
-/* Goal: who collects for a recovery learns of it, and it is as durable as it is told to be. */
+/* Goal: a recovery that collects replicas learns that a longer copy begins with the wanted end, and a flush makes the
+ * copy durable up to that end. */
 static void longer_copy_counts_for_a_recovery(void **state)
 {
     (void)state;
@@ -170,7 +171,8 @@ static void longer_copy_counts_for_a_recovery(void **state)
     world_free(scene.world);
 }
 
-/* Goal: who asks for one end finds it, though another was asked for before it came back; both know what they asked. */
+/* Goal: two callers look for different ends in one segment: each caller gets its own answer, though the other end was
+ * asked for before the answer came. */
 static void longer_copy_is_remembered_for_two_who_ask(void **state)
 {
     (void)state;
@@ -249,7 +251,7 @@ static void longer_copy_is_adopted_at_the_end(void **state)
     }
 }
 
-/* Goal: one that has just that is taken before one that would have to be cut. */
+/* Goal: a copy that ends exactly at the wanted end is taken before a copy that would have to be cut. */
 static void copy_that_ends_there_goes_before_a_longer_one(void **state)
 {
     (void)state;

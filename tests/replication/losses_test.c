@@ -142,8 +142,8 @@ static void replacement_without_its_bytes_is_not_called_whole(void **state)
     rig_free(rig);
 }
 
-/* Goal: with no other node the log goes on with those that are left, after it has been told; with too few it does
- * not. */
+/* Goal: where no other node can take a lost copy, the log goes on with the remaining copies once the coordinator has
+ * the new generation; with too few copies the log does not go on. */
 static void log_goes_on_without_a_copy_that_nobody_can_have(void **state)
 {
     (void)state;

@@ -158,8 +158,8 @@ static void writer_without_a_first_step_is_refused(void **state)
     rig_free(rig);
 }
 
-/* Goal: how many steps each may have, of what there is for all: its own, those of others, of one that is fenced, and
- * those under way count. */
+/* Goal: how many steps of memory each writer may have out of the steps for all writers: the writer's own steps count,
+ * the steps of other writers, the steps of a fenced writer, and the steps under way. */
 static void share_of_each_follows_from_what_all_have(void **state)
 {
     (void)state;
@@ -336,8 +336,8 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
     trace("adopted: %s s%llu\n", leat_err_name(rc), (unsigned long long)seg->id.v);
 }
 
-/* Goal: a fence that waited for a replica on its way to a log of this node ends with it, and finds it a replica no
- * more. */
+/* Goal: a fence that waits for a replica that a log of this node is adopting ends with the adoption, and finds no
+ * replica then. */
 static void fence_amid_an_adoption_ends_with_it(void **state)
 {
     (void)state;

@@ -229,8 +229,9 @@ static void expect_below_min(const struct world *world, unsigned logs)
     assert_int_equal(status_of(world).logs_below_min, logs);
 }
 
-/* Goal: a log whose other nodes have never been attached is starting, however long they make their memory (that takes
- * seconds on a machine that has much to do); once that has lasted, a node of them is missing, and is said to be. */
+/* Goal: a log whose other nodes have never been attached counts as starting, however long these nodes take to allocate
+ * their memory (seconds on a busy machine). When the start has lasted too long, a node counts as missing, and the
+ * status says so. */
 static void nodes_that_are_still_coming_are_not_called_missing(void **state)
 {
     (void)state;

@@ -21,8 +21,8 @@ enum {
     RIG_SELF = 9, /* the primary's own number */
 };
 
-/* The numbers that nodes 1, 2, ... have: the first and the last that there can be among them, and one that a second
- * word of bits begins with. */
+/* The numbers of nodes 1, 2, ...: among these numbers are the smallest and the largest that a node can have, and 64,
+ * with which the second word of a bit set begins. */
 static inline unsigned rig_number(unsigned node)
 {
     return node == 4 ? LEAT_REP_NODES_MAX - 1 : node == 3 ? 64 : node - 1;

@@ -227,8 +227,9 @@ static unsigned copies_with(struct scene *scene, uint32_t passed_bytes)
     return count;
 }
 
-/* Goal: the copies have it as their owner does, those that were there (the next session tells them) and those that are
- * made anew: whoever owns the log next tells of it. Once an operator has seen it none has. */
+/* Goal: all copies record the bytes that their owner passed over, so that the next owner of the log reports these
+ * bytes: existing copies learn of them in the next session, new copies when they are made. Once an operator has seen
+ * the report, no copy records the bytes. */
 static void passed_over_is_noted_with_all_copies_until_it_was_seen(void **state)
 {
     (void)state;

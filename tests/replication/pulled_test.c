@@ -13,8 +13,8 @@ static void pulled(struct rig *rig, struct leat_backup_pull *pull)
         rig_stored(rig, rig->reqs[0]->kind, LEAT_OK);
 }
 
-/* Goal: another log's segment, one larger than it says that it can be, and one that ends before the place that was
- * asked for, are not what was asked for; nor is another segment where its bytes alone are wanted. */
+/* Goal: a pull refuses a segment of another log, a segment larger than its own capacity, and a segment that ends before
+ * the wanted end. A pull of bytes alone refuses another segment, too. */
 static void only_what_was_asked_for_is_pulled(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void only_what_was_asked_for_is_pulled(void **state)
              "7: INVALID\n");
 }
 
-/* Goal: a longer one begins with what was asked for where its bytes are that segment's, by all of its name. */
+/* Goal: a longer replica begins with the wanted end only if its bytes name the wanted log, segment and epoch. */
 static void longer_one_is_looked_at_by_its_whole_name(void **state)
 {
     (void)state;

@@ -156,8 +156,8 @@ static void lost_backup_acks_wait_for_the_coordinator(void **state)
     }
 }
 
-/* Goal: a copy whose backup answered late, with a version below the one that the coordinator holds, has acks
- * wait until it is restamped: till then it does not count. */
+/* Goal: a copy whose backup answered late, with a generation below the coordinator's, does not count until the copy is
+ * restamped; acks wait until then. */
 static void copy_of_a_lower_version_has_acks_wait(void **state)
 {
     (void)state;
@@ -428,8 +428,8 @@ static void writes_that_end_are_no_answer(void **state)
     world_free(world);
 }
 
-/* Goal: an answer that was on its way when a backup was cut off does not make its silence another one: the
- * question that is never answered was asked before it. */
+/* Goal: a backup falls silent while an answer of this backup is under way. This answer does not begin a new silence,
+ * since the request that stays unanswered was sent before the answer came. */
 static void answer_to_an_older_request_does_not_end_a_silence(void **state)
 {
     (void)state;
@@ -521,8 +521,8 @@ static void stop_without_the_others_ends_when_it_is_abandoned(void **state)
     world_free(world);
 }
 
-/* Goal: a parked log holds no memory at its backups; one that has lost a copy meanwhile makes that
- * good before its next ack. */
+/* Goal: a hibernated log holds no memory at its backups; if the log has lost a copy meanwhile, the log makes a new copy
+ * before its next ack. */
 static void parked_log_repairs_before_its_next_ack(void **state)
 {
     (void)state;
@@ -602,9 +602,8 @@ static void node_told(struct world *world, unsigned node, bool crashed, bool gon
     leat_primary_node_set(world->primary, &seen);
 }
 
-/* Goal: lost closed copies are made anew elsewhere after a time that goes by who may come back with
- * them: long for a node that is not heard, shorter for one that crashed, none for one that is given
- * up. */
+/* Goal: lost closed copies are made again on other nodes after a time that depends on the lost node: long for a node
+ * that is not heard, shorter for a node that crashed, none for a node that is given up. */
 static void lost_closed_copies_wait_for_who_may_bring_them_back(void **state)
 {
     (void)state;

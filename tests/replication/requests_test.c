@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests about replicas that are on their way in or out, in whose name they are, and what they cost. A backup alone,
- * whose store answers by hand. */
+/* Requests about replicas that are being opened, adopted or dropped; which owner may send these requests; and what the
+ * requests cost. A backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"
 
 static const unsigned kinds[] = {LEAT_REP_RESTAMP, LEAT_REP_FLUSH};

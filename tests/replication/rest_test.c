@@ -354,7 +354,8 @@ static void one_here(void)
     trace_text[trace_used = used] = '\0';
 }
 
-/* Goal: of those that share least one is chosen, also behind one that shares more. */
+/* Goal: a new copy goes to one of the nodes that share least with the existing copies, also if a node that shares more
+ * comes earlier in the list. */
 static void node_is_chosen_of_those_that_share_least(void **state)
 {
     (void)state;

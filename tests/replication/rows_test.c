@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of bodies between primary and backup: their bytes, what is refused, and the page that shows them, whose
- * path is the argument. */
+/* The table of bodies between primary and backup: the bytes of the bodies, the bodies that are refused, and the page
+ * that shows the table. The argument is the path of the page. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

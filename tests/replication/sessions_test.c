@@ -277,8 +277,8 @@ static void asks_answer(struct rig *rig, unsigned node)
         }
 }
 
-/* Goal: who owes an answer for 10 ms is asked, with all the others; who has missed four rounds that others answered,
- * and is silent for as long as it is given, is left, and no other. */
+/* Goal: all backups are asked when a backup has owed an answer for 10 ms. A backup that has missed four rounds that
+ * other backups answered, and that has been silent for the permitted time, is given up; no other backup is. */
 static void backup_that_is_silent_while_others_answer_is_left(void **state)
 {
     (void)state;

@@ -261,8 +261,8 @@ static void replica_that_a_later_owner_counts_on_is_not_adopted(void **state)
     world_free(world);
 }
 
-/* Goal: nor is it counted on while it becomes one: the word is refused, and the replica that it is in the
- * end, if its log moves on, is one that nobody has spoken of. */
+/* Goal: no owner can count on a replica while this node adopts it: the request is refused. If the adoption fails and
+ * the replica stays a replica, no owner has confirmed the replica. */
 static void word_for_a_replica_that_is_being_adopted_is_refused(void **state)
 {
     (void)state;
@@ -293,8 +293,8 @@ static void append_care(struct world *world, unsigned batches)
     }
 }
 
-/* Goal: whoever has a copy of what a log has not, and may have lost, keeps it. The same copies go where it is sure
- * that they are none of its own. */
+/* Goal: a node keeps its copy of a segment that the log lacks and may have lost. The node drops the same copy where the
+ * owner is sure that the segment is not part of its log. */
 static void copies_of_what_an_owner_is_not_sure_of_stay(void **state)
 {
     (void)state;

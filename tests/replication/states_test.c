@@ -172,8 +172,8 @@ static void what_is_under_way_is_owed_an_answer(void **state)
              "6 10 ms: no\n");
 }
 
-/* Goal: a parked head that lacks a copy is resumed for it once who has it may be waited for no longer, where there is a
- * node for the copy; an open one is not parked while it lacks one that can be made. */
+/* Goal: a hibernated head that lacks a copy is resumed to make a new copy once the time to wait for the lost node is
+ * over, if a node can take the copy. An open head is not hibernated while it lacks a copy that can be made. */
 static void head_is_wanted_for_a_copy_that_can_be_made(void **state)
 {
     (void)state;
@@ -248,8 +248,8 @@ static void heads_are_resumed_at_a_bounded_rate(void **state)
     }
 }
 
-/* Goal: a copy that its backup, told that it is counted on, does not have is lost, whether it came back or was made
- * here; those that were dropped, or not spoken of, are no reason. */
+/* Goal: a copy is lost if its backup, asked to confirm the copy, does not have it, whether the copy came back with its
+ * node or was made here. Copies that the request drops or does not name are not lost by that answer. */
 static void copy_that_its_backup_does_not_have_is_lost(void **state)
 {
     (void)state;

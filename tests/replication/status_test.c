@@ -23,8 +23,8 @@ static struct leat_primary_log_status log_status_of(const struct world *world)
     return status;
 }
 
-/* Goal: a log without a segment lacks nothing and has no places; one whose segment has lost all other copies has
- * places, and none of them: who takes the one for the other shows replicas in sync that nobody has. */
+/* Goal: a log without a segment lacks no copy and has no places; a log whose segment has lost all other copies has
+ * places, none of them in-sync. A status that confuses the two states shows in-sync replicas that no node has. */
 static void log_that_has_lost_every_other_copy_is_not_like_one_that_has_not_begun(void **state)
 {
     (void)state;

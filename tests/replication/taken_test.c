@@ -363,8 +363,9 @@ static void adoption_that_can_not_be_is_refused(void **state)
     rig_free(rig);
 }
 
-/* Goal: of several that may be, the one that is furthest on its way is taken: whole before damaged, as long before
- * one to be cut, closed before parked before open, and of open ones that of which most is on the disk. */
+/* Goal: of several replicas that can be adopted, the adoption takes the most finished replica: whole before corrupt, of
+ * the right length before a longer replica that has to be cut, closed before hibernated before open, and of open
+ * replicas the replica with the most bytes on disk. */
 static void adoption_takes_the_one_that_is_furthest(void **state)
 {
     (void)state;

@@ -243,8 +243,8 @@ static void other_replica_of_a_segment_goes_when_there_are_enough(void **state)
     }
 }
 
-/* Goal: who was asked to cut a replica is asked for all that it has once it has done so, and nobody is asked twice at a
- * time. */
+/* Goal: a backup that has cut a replica on request is then asked for all its replicas, and no backup has two such
+ * requests at a time. */
 static void replica_that_was_cut_is_asked_about_again(void **state)
 {
     (void)state;

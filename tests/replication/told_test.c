@@ -366,8 +366,8 @@ static void host_set(struct rig *rig, unsigned number, const char *host)
     leat_primary_node_set(rig->primary, &node);
 }
 
-/* Goal: when a node comes that breaks fewer preferences a closed segment gets a copy there, and gives up the one that
- * lies worst once that is whole; a head is to be rolled, once. */
+/* Goal: when a node comes that breaks fewer placement preferences, a closed segment gets a copy on that node, and gives
+ * up its worst placed copy once the new copy is whole; a head is to be rolled, once. */
 static void copy_that_lies_badly_moves_when_a_node_comes(void **state)
 {
     (void)state;

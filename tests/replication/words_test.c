@@ -134,8 +134,9 @@ static void is_as_it_was(const struct world *world, uint64_t handle,
     assert_int_equal(rep->seg->incomplete, before->incomplete);
 }
 
-/* Goal: nothing is done to a replica for whoever did not open it, for an owner of the past, under another name, epoch
- * or version than it has, or at an end that it does not have; and nothing that its state does not allow. */
+/* Goal: a request changes nothing in a replica if the sender neither opened the replica nor owns its log now, if the
+ * request names another segment, epoch, generation or end than the replica has, or if the replica's state does not
+ * allow the request. */
 static void word_that_is_not_so_changes_nothing(void **state)
 {
     (void)state;
@@ -326,8 +327,8 @@ static void all_is_heard(struct world *world, const struct leat_link_identity *o
                      LEAT_E_NOT_FOUND);
 }
 
-/* Goal: a replica that is being opened is nothing yet: nobody finds it, by its handle or its log, and whatever is said
- * of it meanwhile it is opened, and is one. */
+/* Goal: a replica that is being opened is no replica yet: no lookup finds it, by its handle or its log. Requests that
+ * name the replica meanwhile do not stop the opening, and the opening makes the replica. */
 static void replica_that_is_being_opened_is_nothing_yet(void **state)
 {
     (void)state;
@@ -445,8 +446,8 @@ static void adopt_head(bool fence)
     world_free(world);
 }
 
-/* Goal: an open copy that becomes the node's own begins and ends where its bytes say, whatever its row said while it
- * was open: the offsets of its log's next records follow from that. */
+/* Goal: an open copy that becomes the node's own segment begins and ends where the bytes say, whatever the row said
+ * while the copy was open: the offsets of the log's next records follow from these bytes. */
 static void adopted_head_begins_and_ends_where_its_bytes_say(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that others write into, and their one-sided writes: late, torn, in any order of their parts. */
+/* Memory that other nodes write into, and their one-sided writes: late, torn, with their parts in any order. */
 #include "tests/replication/world_parts.h"
 
 #include "tests/pages.h"

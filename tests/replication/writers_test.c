@@ -25,8 +25,8 @@ static uint64_t less_for_logs(void *arg)
     return less_bytes;
 }
 
-/* Goal: those who write to a node share its memory for copies, less what logs take of it: one that has its share
- * gets no more. */
+/* Goal: the nodes that write to a node share the node's memory for copies, less what logs take of this memory: a writer
+ * that has its share gets no more. */
 static void writer_that_has_its_share_of_the_memory_gets_no_more(void **state)
 {
     (void)state;

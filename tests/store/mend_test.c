@@ -216,7 +216,7 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         copy[bytes / 2] ^= 1;
         assert_int_equal(mended(bench, mine, copy), LEAT_OK);
         assert_true(mine->seg->integrity ==
-                    LEAT_INTEGRITY_MISSING); /* the owner clears this when it reads the bytes */
+                    LEAT_INTEGRITY_MISSING); /* the owner resets this after the answer */
         /* Its row goes with another one's write, or is what it was. */
         if (passes == 1) (void)opened(bench, LEAT_DURABILITY_DISK);
         reopen(bench, true);
