@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A start of the store: the catalogue, its rows, and the bytes that they name in the store's files and in memory
- * that outlived a kill. Whatever they hold, the store is refused by name or opens; what it finds keeps the bounds
- * of segments, no two that it may write to share a place, it goes on, and the next start finds the same.
+/* A start of the store: the catalogue, its rows, and the bytes that the rows name in the store's files and in memory
+ * that outlived a kill. Whatever the files hold, the store is refused by name or opens. After an opening the segments
+ * that were found keep the bounds of segments, no two writable segments share a slot, the store goes on, and the next
+ * start finds the same segments.
  *
- * The input: the header (struct leat_catalogue_header), two bytes of how many rows the file has, then pieces
+ * The input: the header (struct leat_catalogue_header), two bytes with the number of rows in the file, then pieces
  * (fuzz.h). Bits 0 and 1 of a kind: a row (two bytes number, the row), bytes of a store file or bytes of memory (two
- * bytes of the unit where they begin); bits 2 to 4: which file; bit 7: checksums stay as they are. */
+ * bytes with the unit where the bytes begin); bits 2 to 4: which file; bit 7: checksums stay as they are. */
 #include "entries.h"
 
 #include <stdio.h>

@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* An input of several pieces: of each a byte that says what it is, its length in two bytes, its bytes. A length
- * beyond the end is cut. */
+/* An input of several pieces. A piece is a byte of kind, two bytes of length, and the bytes. A length beyond the end of
+ * the input is cut. */
 struct fuzz_pieces {
     const uint8_t *at, *end;
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log that begins anew on segments whose bytes are not what it wrote: start entries with the table of its producers,
- * batches, trim entries. It says that it is damaged, or goes on: it wakes, judges producers, takes batches, reads
+/* A log that starts on segments with other bytes than the log wrote: start entries with the table of its producers,
+ * batches, trim entries. The log reports damage, or goes on: the log wakes, judges producers, takes batches, reads
  * from its beginning to its end in order, finds times, gives its bytes back. No assertion, no sanitizer's report.
  *
- * The input: a byte (bit 0: the first segment is changed, else the last; bit 1: checksums stay as they are; bit 2: so
- * does what is recorded of the segment; bit 3: offsets jumped behind it), then pieces (fuzz.h): two bytes where, and
- * what stands there; bit 0 of the kind: counted from the start entry's payload. */
+ * The input: a byte (bit 0: the first segment is changed, else the last; bit 1: checksums stay as they are; bit 2: the
+ * segment's record stays as it is; bit 3: an offset gap follows the segment), then pieces (fuzz.h): two bytes with the
+ * place, then the bytes at that place; bit 0 of the kind: the place counts from the start entry's payload. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

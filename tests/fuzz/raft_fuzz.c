@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a voter: raft/vote, segments of the log, a snapshot, raft/voter, raft/form. Whatever they hold, the
- * voter is kept out by name or goes on: what is taken keeps raft's order, reads the same at the next start, and an
- * entry that is added to it is there at the one after that. The coordinator begins on the same files, and neither an
- * assertion nor one of libraft's ends it.
+/* The files of a voter: raft/vote, segments of the log, a snapshot, raft/voter, raft/form. Whatever the files
+ * hold, the voter is refused by name or goes on: the loaded entries keep raft's order and read the same at the next
+ * start, and an entry that is appended then is there at the start after that. The coordinator begins on the same files,
+ * and no assertion fails, neither Leat's nor libraft's.
  *
- * The input: pieces (fuzz.h), each a file: bits 0 to 2 of the kind say which, bits 3 to 6 its number, bit 7 that
- * its checksums stay as they are. Else they are made right: the fuzzer is to get behind them. */
+ * The input: pieces (fuzz.h), each a file: bits 0 to 2 of the kind say which file, bits 3 to 6 its number, bit 7 that
+ * the checksums stay as they are. Else the checksums are made right, so that the fuzzer gets past them. */
 #include "fuzz.h"
 
 #include <stdio.h>
