@@ -130,8 +130,8 @@ static void client_mute_server_times_out(void **state)
     rig_end(rig);
 }
 
-/* Goal: CANCELLED is this client's own word for its end. A server that gives a request up is one that did
- * not answer: whoever asked asks again. */
+/* Goal: only the client itself ends a request with CANCELLED. A server that gives a request up counts as a server that
+ * did not answer, so the caller asks again. */
 static void client_request_that_the_server_gives_up_is_not_cancelled(void **state)
 {
     (void)state;
@@ -198,8 +198,8 @@ static void client_repeated_answers_are_taken_once(void **state)
     rig_end(rig);
 }
 
-/* Goal: a node that was stopped breaks no connection; what it was asked ends all the same once the cluster
- * has declared it dead, and not before. Method: only its neighbour says what it is. */
+/* Goal: a stopped node breaks no connection; a request to it ends all the same once the cluster has declared the node
+ * dead, and not before. Method: only another node reports the stopped node's state. */
 static void client_request_to_a_silent_node_ends_when_others_call_it_dead(void **state)
 {
     (void)state;
@@ -226,8 +226,8 @@ static void client_request_to_a_silent_node_ends_when_others_call_it_dead(void *
     rig_end(rig);
 }
 
-/* Goal: how rarely others are asked after seconds of one silence is forgotten with it: the next one, moments
- * later, is looked into as quickly as the first. */
+/* Goal: during a long silence of a node the client asks other nodes ever more rarely. When that silence ends, the
+ * client starts anew: at the next silence, moments later, it asks as quickly as at the first. */
 static void client_second_silence_is_asked_about_at_once(void **state)
 {
     (void)state;
@@ -444,9 +444,9 @@ static void client_silent_address_tries_the_next(void **state)
     }
 }
 
-/* Goal: who goes while others use the client takes back what is its own: a lookup and requests
- * without payload at once, one whose payload the connection may still hold by its connection's
- * close. Nobody is told twice, and the client serves the others on. */
+/* Goal: a user of a shared client that ends takes back its own requests: a lookup and requests without payload at once,
+ * a request whose payload the connection may still hold when its connection closes. No callback is called twice, and
+ * the client goes on serving its other users. */
 static void client_withdrawn_requests_end_once(void **state)
 {
     (void)state;

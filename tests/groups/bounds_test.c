@@ -69,7 +69,7 @@ static void group_settles_whatever_else_its_home_does(void **state)
     home_free(home);
 }
 
-/* Goal: that one stream's logs are too many is told, whatever streams come behind it. */
+/* Goal: a request is refused when one stream has too many logs, whatever streams follow in the request. */
 static void stream_that_is_too_large_is_refused_before_others(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void member_id_of_one_byte_is_one(void **state)
     home_free(home);
 }
 
-/* Goal: whoever waits for its share under a static member's name is told at once that another process has it. */
+/* Goal: a static member that waits for its assignment is told at once that another process has its instance id. */
 static void instance_that_comes_again_fences_who_waits(void **state)
 {
     (void)state;
@@ -429,7 +429,7 @@ static void new_set_counts_what_it_takes(void **state)
     leat_group_destroy(&group);
 }
 
-/* Goal: what is not said has its default, and all else is as it was said. */
+/* Goal: each option that is not given has its default, and each option that is given is kept. */
 static void home_has_defaults(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a home counts: bytes and memory of its groups at each moment, the table up to its last byte, requests that wait;
- * and what it leaves as it is. */
+/* What a home counts: bytes and memory of its groups at each moment, the table up to its last byte, waiting requests;
+ * and what a home leaves as it is. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 
@@ -75,8 +75,8 @@ static void members_count_from_their_join_on(void **state)
     home_free(home);
 }
 
-/* Goal: a member of a classic group, its protocols and their type count in what is stored from its join on: a log that
- * rolls before the group is shared out asks whether the table has room for all of them. */
+/* Goal: a classic group's member, its protocols and their type count in the stored bytes from the join on: a log that
+ * rolls before the group has its assignments asks whether the table has room for all of them. */
 static void members_of_groups_count_from_their_join_on(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void table_takes_commits_up_to_its_last_byte(void **state)
         }
 }
 
-/* Goal: a home that is out of order keeps its table as it was: what would expire stays, as nothing records it. */
+/* Goal: a broken home keeps its table as it was: groups do not expire, since no record of that can be written. */
 static void broken_home_forgets_no_set(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that a home knows, as text: each group with its members, logs and times, what waits, what is recorded. So
- * whatever a request changes besides what it should shows, or leaves as it was. For one test program only. */
+/* The whole state of a home, as text: each group with its members, logs and times, the waiting requests, the records.
+ * The text shows whether a request changes more than it should. For one test program only. */
 #ifndef LEAT_TESTS_GROUPS_HOME_TRACE_H
 #define LEAT_TESTS_GROUPS_HOME_TRACE_H
 

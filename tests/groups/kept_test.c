@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of the table that no life of a group comes to by itself: what is stored and what it counts, to the byte; stored
- * bytes that are no group; what is left when a group's logs go. */
+/* Rules of the table that the life of a group does not reach by itself: what is stored and how much it counts, to the
+ * byte; stored bytes that are no group; what is left when a group's logs are deleted. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 
@@ -165,7 +165,8 @@ static void member_that_has_not_joined_is_not_stored(void **state)
     }
 }
 
-/* Goal: a group of another mode that has groups of segments counts their numbers and what frames them. */
+/* Goal: a group that is not parallel and has segment groups counts the bytes of their numbers and of the array around
+ * them. */
 static void groups_of_segments_count_in_other_modes(void **state)
 {
     (void)state;
@@ -333,8 +334,8 @@ static void memory_of_each_address_counts(void **state)
     }
 }
 
-/* Goal: a group that changes between the two protocols is the same after a start that reads its records: its mode, its
- * generation, its offsets. */
+/* Goal: a group that changes between the two protocols has the same mode, generation and offsets after a start that
+ * reads its records. */
 static void group_that_changes_its_protocol_is_the_same_after_a_start(void **state)
 {
     (void)state;
@@ -619,7 +620,7 @@ static void stored_groups_of_segments_come_in_pairs(void **state)
     }
 }
 
-/* Goal: a list of groups takes what its rows and their texts take. */
+/* Goal: the answer to LIST counts the memory of its rows and of their texts. */
 static void list_takes_what_it_tells(void **state)
 {
     (void)state;

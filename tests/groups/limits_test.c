@@ -284,7 +284,8 @@ static void commit_and_fetch_of_many_logs_take_a_few_steps_for_each(void **state
     home_free(home);
 }
 
-/* Goal: a stream's logs leave a group, and no other's; a group that has none of them is not walked through for that. */
+/* Goal: deleting a stream removes its logs from each group, and no other logs; a group without logs of the stream is
+ * not walked through. */
 static void stream_that_goes_costs_groups_without_it_one_look(void **state)
 {
     (void)state;
@@ -415,9 +416,9 @@ static unsigned waiting_fill(struct home *home, uint64_t address, struct call *c
     return 0;
 }
 
-/* An address that is connected to all cores and nodes asks one home by all of them. It has half, and whoever comes
- * next as much as is left free beside it; requests without an address count as one. When they are answered all of it
- * is free again. */
+/* An address that is connected to all cores and nodes sends requests to one home over all connections. The address gets
+ * half of the waiting requests, and each later address half of the rest; requests without an address count as one
+ * address. When the requests are answered, all of it is free again. */
 static void address_with_its_share_of_waiting_requests_leaves_room_to_others(void **state)
 {
     (void)state;

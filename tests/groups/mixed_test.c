@@ -111,8 +111,8 @@ static void log_counts_what_its_numbers_take(void **state)
     }
 }
 
-/* Goal: a group of segments is finished where its log's core says that its end was read to; where that can't be asked
- * the offset stands as it came, and what is behind it is read. */
+/* Goal: a segment group is finished where the log's core says that the committed offset is the segment group's end.
+ * Where the core can't be asked, the offset stands as it came, and the records after it are read. */
 static void group_whose_log_can_not_be_asked_is_not_finished(void **state)
 {
     (void)state;

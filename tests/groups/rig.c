@@ -29,8 +29,8 @@ static uint32_t length(const struct leat_list *list)
     return count;
 }
 
-/* What holds whenever nothing is under way: what is counted is what there is, and no group takes more than it counts,
- * with its classic group's members and without them. Large tables would take too long. */
+/* What holds whenever nothing is under way: the counters equal a new count, and no group's encoding takes more bytes
+ * than the group counts, with and without the members of a classic group. Large tables would take too long. */
 static void home_check(const struct home *home)
 {
     enum { TABLE_BYTES = 32 * 1024 };

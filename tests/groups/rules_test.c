@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of requests that no life of a group comes to by itself: storage that held something before, what has no room in
- * a batch, who waits behind whom, members that come again. */
+/* Rules of requests that the life of a group does not reach by itself: stored records of earlier versions, records that
+ * have no room in a batch, the order of waiting requests, members that join again. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 
@@ -134,8 +134,8 @@ static void commit_finishes_no_other_group(void **state)
     }
 }
 
-/* Goal: what has no room in the batch that gathers is refused or comes with the next one: a deletion, the deletion of
- * offsets, the end of a group that nobody uses. A home that waits for that does not keep its core busy. */
+/* Goal: a record that has no room in the open batch is refused or goes into the next batch: a deletion, the deletion of
+ * offsets, the end of an unused group. A home that waits for room does not keep its core busy. */
 static void what_has_no_room_comes_with_the_next_batch(void **state)
 {
     (void)state;
@@ -164,8 +164,8 @@ static void what_has_no_room_comes_with_the_next_batch(void **state)
     home_free(home);
 }
 
-/* Goal: whatever changes a group stays behind a commit of it that waits for other tables; what changes nothing, and all
- * of other groups, goes on. */
+/* Goal: a request that changes a group stays behind a commit of the same group that waits until other tables are read.
+ * Requests that change nothing go on, and so do requests of other groups. */
 static void what_changes_a_group_waits_behind_its_commit(void **state)
 {
     (void)state;
@@ -245,8 +245,8 @@ static void member_id_can_be_read(void **state)
     home_free(home);
 }
 
-/* Goal: a member that joins again is what its last join says, in all: its times, its protocols; what it said before
- * binds nobody, itself neither. */
+/* Goal: a member that joins again has the times and protocols of its last join only; earlier joins bind neither the
+ * group nor the member. */
 static void member_that_joins_again_is_what_it_says_now(void **state)
 {
     (void)state;
@@ -345,7 +345,8 @@ static void leaver_of_anothers_instance_is_refused(void **state)
     home_free(home);
 }
 
-/* Goal: a native member that joins again learns what its answer would take, as others do. */
+/* Goal: a native member that joins again with too little room learns how much room its answer takes, as any member
+ * does. */
 static void member_that_joins_again_is_told_what_its_answer_takes(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one address may have of groups: groups, members, offsets, memory. Whoever takes all that it may leaves as much
- * to others, and after a restart, too. */
+/* How much of the groups one address may have: groups, members, offsets, memory. An address that takes its whole share
+ * leaves as much to other addresses, also after a restart. */
 #include "shares_rig.h"
 
 enum { LONG_SESSION_MS = 30 * 60 * 1000 };
@@ -405,7 +405,7 @@ static leat_err join_native(struct home *home, uint64_t address, const char *gro
     return rc;
 }
 
-/* Goal: logs that come with a native group's streams count, those of all its streams together. */
+/* Goal: the logs of a native group's streams count, all streams together. */
 static void logs_of_native_streams_count_together(void **state)
 {
     (void)state;

@@ -266,8 +266,8 @@ static void note_that_grows_by_a_byte_counts_for_its_address(void **state)
     home_free(home);
 }
 
-/* Goal: what a group takes of memory is all that it has: itself, a classic group, members, logs, notes and groups of
- * segments. */
+/* Goal: a group counts all its memory: its own struct, a classic group, members, logs, commit metadata and segment
+ * groups. */
 static void group_counts_all_of_its_memory(void **state)
 {
     (void)state;

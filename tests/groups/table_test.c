@@ -308,7 +308,7 @@ static void table_shares_logs_out_by_the_rule(void **state)
     }
 }
 
-/* Goal: who joins and leaves without end uses up no serials, and members that stay keep what they had. */
+/* Goal: members that join and leave without end use up no serials, and members that stay keep their logs. */
 static void serials_begin_again(void **state)
 {
     (void)state;
@@ -345,7 +345,7 @@ static void serials_begin_again(void **state)
     leat_group_destroy(&group);
 }
 
-/* Goal: a group's generation never grows to one that the next start of its home refuses. */
+/* Goal: a group's generation never grows to a number that the next start of its home refuses. */
 static void generation_after_the_last_is_the_first(void **state)
 {
     (void)state;

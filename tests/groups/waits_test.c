@@ -88,7 +88,8 @@ static void join_is_held_until_a_session_has_ended(void **state)
     home_free(home);
 }
 
-/* Goal: a join whose generation is over when it is durable is not told what the next one assigns. */
+/* Goal: a join whose generation is over by the time it is durable does not get the assignment of the next
+ * generation. */
 static void answer_of_an_earlier_generation_is_none(void **state)
 {
     (void)state;

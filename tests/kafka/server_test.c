@@ -83,8 +83,8 @@ static void advertised_ranges_hold_what_clients_look_for(void **state)
     wire_close(&client);
 }
 
-/* Transactions, authentication, quotas, share groups and telemetry: a
- * client that finds them would use them. Who asks all the same is closed. */
+/* Transactions, authentication, quotas, share groups and telemetry: a client that sees these APIs advertised would use
+ * them. A client that sends such a request all the same is disconnected. */
 static void what_is_not_served_is_not_advertised_and_refused_by_name(void **state)
 {
     (void)state;

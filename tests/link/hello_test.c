@@ -248,7 +248,7 @@ static void sent_is_refusal(leat_err rc, const char *text)
 
 /* ---- saying ---- */
 
-/* Goal: a hello says all of its node, and whom it is for, under a number of its own. */
+/* Goal: a hello names its node in full, and the node and actor that it is for, under a number of its own. */
 static void hello_says_who_and_for_whom(void **state)
 {
     (void)state;

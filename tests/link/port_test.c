@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links on a port that does what the test says: it refuses, keeps what it was given for longer, brings answers before
- * it has let go of the question. All memory comes back, and each allocation fails once. */
+/* Links on a port that does what the test says: the port refuses, keeps buffers for longer, delivers answers before it
+ * has released the request. All memory comes back, and each allocation fails once. */
 #include "tests/link/port_ends.h"
 
 static void port_that_refuses_is_told_and_tried_again(void **state)

@@ -501,8 +501,9 @@ static void prove_strangers_do_not_lock_nodes_out(void **state)
     assert_true(leat_link_is_up(left->ends[0].link));
 }
 
-/* Of the address that has most the oldest makes room, whoever came before; who holds few keeps them. What they
- * have sent is counted apart from what nodes and clients send. */
+/* A connection over the limit evicts the oldest connection of the address with the most connections, whichever address
+ * came first; an address with few connections keeps them. Their bytes are counted apart from the bytes of nodes and
+ * clients. */
 static void prove_the_address_with_most_strangers_makes_room(void **state)
 {
     (void)state;

@@ -64,7 +64,8 @@ static unsigned count_of(unsigned address)
     return 0;
 }
 
-/* Goal: an address has half of all places; one more of it takes the place of its own oldest. */
+/* Goal: an address may have half of all places; a further connection of the same address evicts the address's own
+ * oldest connection. */
 static void stranger_of_an_address_with_half_takes_its_own_oldest(void **state)
 {
     (void)state;
@@ -116,7 +117,7 @@ static void stranger_that_finds_no_place_takes_one_of_who_has_most(void **state)
     assert_int_equal(count_of(2), 1);
 }
 
-/* Goal: the last address that came may be the one that has most, and the first. */
+/* Goal: the address with the most connections is found at the end of the list as well as at its beginning. */
 static void stranger_that_has_most_is_found_wherever_it_stands(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
  * node is; each bound and each allocation that fails. */
 #include "tests/link/links_alone.h"
 
-/* Goal: what is not said has its default, and all that is said is kept. */
+/* Goal: each option that is not given has its default, and each option that is given is kept. */
 static void links_are_made_as_they_are_asked_for(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void links_are_made_as_they_are_asked_for(void **state)
     leat_links_destroy(&links);
 }
 
-/* Goal: a link is opened for what it is asked for, later; its place is the first that is free, its number new. */
+/* Goal: a link opens later, for the purpose of its options; the link gets the first free slot and a new number. */
 static void open_takes_the_first_free_place(void **state)
 {
     (void)state;

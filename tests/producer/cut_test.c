@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that are larger than their stream takes by now: what they are cut into, who hears of which record then, what
- * happens where there is no memory, and what is not cut. On the rig of steps_test.c. */
+/* Batches that are larger than their stream takes by now: into which pieces a batch is cut, which callers are told
+ * then, what happens without memory, and which batches are not cut. On the rig of steps_test.c. */
 #include "tests/producer/steps_rig.h"
 
 #include "base/mem.h"
@@ -165,8 +165,8 @@ static void cut_leaves_what_is_under_way(void **state)
     steps_end();
 }
 
-/* Goal: a batch is cut when it was refused as too large, and for nothing else: refused otherwise it fails by that name;
- * and where the stream has no limit, one that is too large fails by that. */
+/* Goal: only a refusal as too large cuts a batch. After any other refusal the batch fails with that code; where the
+ * stream has no limit, a batch that is too large fails with TOO_LARGE. */
 static void cut_is_for_what_is_too_large_alone(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public producer is opened and closed: which options it takes, what each of them is for, what it tells of
+/* The public producer is opened and closed: which options it takes, what each option does, what the producer reports of
  * itself. */
 #include "tests/producer/public_rig.h"
 

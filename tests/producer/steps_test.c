@@ -302,8 +302,8 @@ static void steps_compression_that_does_not_help_is_left_out(void **state)
     }
 }
 
-/* Goal: an answer that can't be read says nothing, wherever it ends; one that can says what it does, with more fields
- * than are known. */
+/* Goal: an answer that can't be read has no effect, at whichever byte it ends; a readable answer counts, also with more
+ * fields than this version knows. */
 static void steps_answer_that_can_not_be_read_says_nothing(void **state)
 {
     (void)state;

@@ -99,8 +99,8 @@ static void streams_log_is_by_the_number(void **state)
     steps_end();
 }
 
-/* Goal: a stream that is refused refuses what waits, by its text, and what is added for a second; then it is asked
- * again. */
+/* Goal: a refused lookup fails the stream's waiting records with the refusal's text, and refuses new records for a
+ * second; then the producer looks the stream up again. */
 static void streams_refused_one_is_asked_again_later(void **state)
 {
     (void)state;
@@ -129,8 +129,8 @@ static void streams_refused_one_is_asked_again_later(void **state)
     steps_end();
 }
 
-/* Goal: a lookup that ends by what may pass is made again in the next turn; what waits fails when its time is over, by
- * what was said last. */
+/* Goal: a lookup that fails for a passing reason is repeated in the next turn; a waiting record fails when its time is
+ * over, with the last error. */
 static void streams_what_waits_has_its_time(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A producer's engine, turn by turn: what a log does after answers that differ, what goes into a frame, what is asked
- * again and when, whom it tells of room, and what an end leaves. On the rig of steps_test.c. */
+/* A producer's engine, turn by turn: the log after answers that differ, the content of a frame, lookups that are
+ * repeated and when, callers that are told of room, and what remains at an end. On the rig of steps_test.c. */
 #include "tests/producer/steps_rig.h"
 
 #include "base/mem.h"
@@ -69,7 +69,8 @@ static void turns_refusal_says_that_those_behind_are_not_there(void **state)
     steps_end();
 }
 
-/* Goal: what the very first sequence is told counts as that of any other: a gap, and its time. */
+/* Goal: an answer to the very first sequence of an epoch counts like the answer to any other sequence: a gap, and a
+ * timeout. */
 static void turns_first_sequence_is_one_like_others(void **state)
 {
     (void)state;

@@ -307,7 +307,7 @@ static void waits_until_a_stream_is_known_are_over_once(void **state)
     steps_end();
 }
 
-/* Goal: what was told that its time is over is not sent again, though it never left. */
+/* Goal: a record that was reported as timed out is not sent again, though it was never sent. */
 static void waits_that_are_over_are_not_sent_again(void **state)
 {
     (void)state;

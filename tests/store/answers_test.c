@@ -70,7 +70,7 @@ static void answers_reservation_that_can_not_be(void **state)
     }
 }
 
-/* Goal: a reservation has all that was asked, in its segment and in its row. */
+/* Goal: a reservation has all values of its request, in its segment and in its row. */
 static void answers_reservation_as_it_was_asked(void **state)
 {
     (void)state;

@@ -195,8 +195,8 @@ static void start_frees_incomplete_replicas_and_reservations(void **state)
     side_fini(&side);
 }
 
-/* Goal: the first one-sided write of a writer that died in it arrives in part. That is a reservation;
- * the same bytes under something that was acked are damage. */
+/* Goal: the first one-sided write of a writer that died during the write arrives in part. Such bytes are a reservation;
+ * the same bytes are damage in a segment with acked entries. */
 static void start_tells_a_torn_first_write_from_a_damaged_header(void **state)
 {
     (void)state;
@@ -340,7 +340,8 @@ static void arena_counts_what_is_in_no_file(void **state)
     }
 }
 
-/* Goal: what moves out of an arena is none of what leaves it, at whatever moment. */
+/* Goal: a segment that moves out of an arena is not counted among the bytes that leave the arena, at whatever moment it
+ * moves. */
 static void arena_counts_nothing_of_what_moved(void **state)
 {
     (void)state;

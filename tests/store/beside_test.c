@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a refusal of the disk does to one segment and not to those beside it: flushes, replicas that a start takes from
- * memory; and how much of all that is told. */
+/* What a refusal of the disk does to one segment and not to other segments: flushes, replicas that a start takes from
+ * memory; and how often the faults are reported. */
 #include "tests/store/trace.h"
 
 #include "store/row.h"
@@ -19,8 +19,8 @@ static struct mine *closed(struct bench *bench, uint32_t capacity)
     return mine;
 }
 
-/* Goal: whichever write fails, the segment that it was of stays in memory, and is told of once; the others are flushed,
- * also that which was under way beside it. */
+/* Goal: whichever write fails, its segment stays in memory, and the failure is reported once. The other segments are
+ * flushed, also a segment whose flush was under way at that time. */
 static void flush_that_fails_leaves_others_alone(void **state)
 {
     (void)state;
@@ -84,8 +84,8 @@ static struct mine *replica(struct bench *bench)
     return mine;
 }
 
-/* Goal: a replica that a start finds in memory is called parked only where its file has it; where the disk refuses that
- * it is lost, and it is said why. */
+/* Goal: a replica that a start finds in memory becomes hibernated only where its file has the bytes; where the disk
+ * refuses these bytes the replica is lost, and the reason is reported. */
 static void replica_is_parked_where_its_file_has_it(void **state)
 {
     (void)state;

@@ -59,7 +59,7 @@ static void row_of_a_segment_that_its_bytes_close_is_written(void **state)
     }
 }
 
-/* Goal: a segment whose file is gone has its place in a new one. */
+/* Goal: a segment whose file is gone has its slot in a new file. */
 static void segment_of_a_lost_file_keeps_its_place(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void on_post(void *ctx, unsigned to, struct leat_mail *mail)
     posted = mail;
 }
 
-/* Goal: who adds or retires an arena is told, whoever it is. */
+/* Goal: a request to add or retire an arena is answered to the actor that sent it, whichever actor that is. */
 static void arena_is_answered_to_who_asked(void **state)
 {
     (void)state;

@@ -289,8 +289,8 @@ static leat_err opened_with(uint64_t bytes, uint64_t rows, char *out_said,
     return rc;
 }
 
-/* Goal: rows that the header promises and the file has not are missing; one chunk more than it promises is what a crash
- * leaves, and promised then; more than that is no catalogue. */
+/* Goal: rows that the header promises and the file lacks count as missing. One chunk more than the header promises is
+ * what a crash leaves, and the header promises it then; a longer file is no catalogue. */
 static void catalogue_length_is_what_its_header_promises(void **state)
 {
     (void)state;
@@ -338,8 +338,8 @@ static void catalogue_length_is_what_its_header_promises(void **state)
     }
 }
 
-/* Goal: a row is read from where its number says it lies, in the second chunk too; a catalogue whose header says what
- * it has is not written to. */
+/* Goal: a row is read from the place that its number gives, in the second chunk too. A catalogue whose header promises
+ * the rows that the file has is not written to. */
 static void catalogue_reads_each_row_where_it_lies(void **state)
 {
     (void)state;

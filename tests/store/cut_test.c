@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a start and serving: cutting a log's end, giving segments up, other roles; and mending later. What is asked
- * of the disk, what the rows say then, and what each refuses. */
+/* Between a start and serving: cutting a log's end, giving up segments, changing roles; and repairing later. The disk
+ * operations, the rows after them, and the refusals. */
 #include "tests/store/trace.h"
 
 #include "store/row.h"

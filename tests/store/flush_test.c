@@ -315,8 +315,8 @@ static void flush_of_all_ends_when_all_is_down(void **state)
     bench_free(bench);
 }
 
-/* Goal: a drop of a segment whose flush is under way is answered when that has ended, and its place serves nobody
- * before; of one that waits for its flush at once. */
+/* Goal: a drop of a segment whose flush is under way is answered when the flush has ended, and the slot serves no other
+ * segment before. A drop of a segment that waits for its flush is answered at once. */
 static void flush_under_way_holds_a_drop_back(void **state)
 {
     (void)state;
@@ -613,7 +613,7 @@ static void scrub_tells_what_is_damaged(void **state)
     }
 }
 
-/* Goal: that another one is dropped meanwhile changes nothing of what is read. */
+/* Goal: dropping another segment during the read changes nothing in the result of the scrub. */
 static void scrub_goes_on_when_others_are_dropped(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a start finds each segment to be, by its row, its memory and its file: README's table, row by row, with what
- * spoils each of them. */
+/* The state that a start finds for each segment, by its row, its memory and its file: README's table, row by row, with
+ * each kind of damage. */
 #include "tests/store/subject.h"
 
 /* ---- nothing is spoilt ---- */
@@ -495,8 +495,8 @@ static void judge_knows_what_a_file_must_have_had(void **state)
     }
 }
 
-/* Goal: a file's name is there before any row names it: where the whole file is gone a reservation in it is lost. What
- * is open, and whose row says how far it was committed, had its place, too. */
+/* Goal: a file's name is durable before any row names the file: where the whole file is gone, a reservation in it is
+ * lost. An open segment whose row says how far it was committed had its slot there, too. */
 static void judge_knows_of_a_file_that_is_gone(void **state)
 {
     (void)state;

@@ -213,8 +213,8 @@ static void killed_while_a_step_goes_back_nothing_is_lost(void **state)
     assert_true(before && after);
 }
 
-/* Goal: what the pool may have is asked before it grows, not once a second: others have taken it meanwhile, and
- * reckon with what the pool has. */
+/* Goal: the pool's limit is asked for before each step that the pool grows, not once a second: other users of the
+ * memory have grown meanwhile, and count on the memory that the pool has. */
 static void limit_is_asked_before_each_step(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes between the store and its owners beside requests: mail about segments, arenas that come and go, and what
- * is said of them. */
+/* What passes between the store and its owners besides requests: messages about segments, arenas that are added and
+ * retired, and the reports on these. */
 #include "tests/pages.h"
 #include "tests/store/store_bench.h"
 
@@ -84,7 +84,7 @@ static void owners_are_told_by_one_mail_at_a_time(void **state)
     bench_free(bench);
 }
 
-/* Goal: of what nobody has since the start is noted what its owner would note. */
+/* Goal: for a segment without an owner since the start, the store itself records what the owner would record. */
 static void owners_that_are_not_there_are_stood_in_for(void **state)
 {
     (void)state;
@@ -315,8 +315,9 @@ static void owners_arena_lets_wait_only_while_it_grows(void **state)
     bench_free(bench);
 }
 
-/* Goal: arenas press where more than half of what one may have is used, and are short from three quarters on: of its
- * limit, or of what it has where it is refused more; what is being flushed counts no more, nor what is retired. */
+/* Goal: an arena is under pressure when more than half of its permitted memory is used, and is short from three
+ * quarters on: of its limit, or of the memory that it has where it is refused more. Bytes that are being flushed do not
+ * count, nor do retired arenas. */
 static void owners_arenas_press_by_their_use(void **state)
 {
     (void)state;

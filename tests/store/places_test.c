@@ -28,8 +28,8 @@ static void free_in(unsigned number, uint32_t from, uint32_t units)
 
 /* ---- a file's end ---- */
 
-/* Goal: a file grows to its largest and no further, and its last place is given out; what does not fit before that goes
- * into the next one. */
+/* Goal: a file grows to its largest size and no further, and its last slot is given out; a segment that does not fit
+ * before that end goes into the next file. */
 static void places_end_where_a_file_may(void **state)
 {
     (void)state;
@@ -83,8 +83,8 @@ static void places_come_from_the_first_file_that_has_one(void **state)
     }
 }
 
-/* Goal: no file grows that failed or whose lost end the disk has no room for: the next one does. A file that gets its
- * end back has a place where it was. */
+/* Goal: a file that failed does not grow, nor does a file whose lost end has no room on the disk: the next file grows
+ * instead. A file that gets its end back gives slots there again. */
 static void places_are_made_in_a_file_that_can_grow(void **state)
 {
     (void)state;
@@ -415,7 +415,7 @@ static void places_ahead_without_a_file(void **state)
     }
 }
 
-/* Goal: a disk that has no room for one segment is asked once for just that. */
+/* Goal: for one segment without room the disk is asked once, for exactly that segment. */
 static void places_that_are_refused_are_asked_for_once(void **state)
 {
     (void)state;
@@ -454,7 +454,7 @@ static void places_past_a_lost_end_are_told_once(void **state)
     end();
 }
 
-/* Goal: what is fresh is left to those for whom it is while the disk has room for others. */
+/* Goal: fresh slots are left to `disk` segments while the disk has room for other slots. */
 static void places_that_are_fresh_are_not_for_memory_segments(void **state)
 {
     (void)state;

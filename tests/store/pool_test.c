@@ -374,8 +374,8 @@ static void pool_gives_back_steps_past_its_limit(void **state)
     leat_pool_fini(&pool);
 }
 
-/* Goal: a step is given back when nothing of it is used, any piece of it, however much is free before it; it is nowhere
- * then, and the same as any other when it comes again. */
+/* Goal: a step is given back when no part of it is used, and not before, however much is free before the step in the
+ * pool. The step is in no free list then; a step that comes again is like any other. */
 static void pool_gives_back_what_is_all_free(void **state)
 {
     (void)state;

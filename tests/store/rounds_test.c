@@ -62,8 +62,8 @@ static struct leat_segment *segment(struct bench *bench, enum leat_durability du
     return mine->seg;
 }
 
-/* Goal: a commit writes its bytes, rounded out to blocks, from the buffer to the segment's place, then syncs that file;
- * what it made durable is known so far as it is without a gap. */
+/* Goal: a commit writes its bytes, rounded out to blocks, from the buffer to the segment's slot, then syncs that file;
+ * the durable length grows only up to the first gap. */
 static void rounds_write_whole_blocks_of_what_was_asked(void **state)
 {
     (void)state;

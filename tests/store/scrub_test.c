@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the store looks again by itself: for a scrub that has no memory, and for owners that are busy with what they
- * were told before. */
+/* When the store looks again by itself: for a scrub without memory, and for owners that are still busy with an earlier
+ * message. */
 #include "tests/store/trace.h"
 
 enum { DELAY_US = 50000, RATE = 1000000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts whose disk, memory or bytes are spoilt so that only one rule tells: a read that failed and left bytes, other
- * bytes of the same length, acks that only a later trailer names, no memory for what was found. */
+/* Starts whose disk, memory or bytes are damaged so that only one rule notices: a read that failed and left bytes,
+ * other bytes of the same length, acks that only a later trailer names, no memory for the result. */
 #include "tests/store/subject.h"
 
 #include "tests/pages.h"
@@ -21,7 +21,7 @@ static leat_err run_and_fail(void *ctx, struct leat_disk_io *io)
     return io->rc = LEAT_E_DISK;
 }
 
-/* Goal: what a read that failed has left in memory is nothing, whatever it is. */
+/* Goal: bytes that a failed read has left in memory are not used, whatever they are. */
 static void spoilt_read_brings_nothing(void **state)
 {
     (void)state;
@@ -325,8 +325,8 @@ static void spoilt_end_is_counted_to_the_segments_end(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: a closed segment in memory that survived ends in its trailer: what has its checksum there and is none is not
- * that. */
+/* Goal: a closed segment in memory that survived ends in its trailer: other bytes with the right checksum at that place
+ * are no trailer. */
 static void spoilt_trailer_is_none(void **state)
 {
     (void)state;
@@ -498,7 +498,7 @@ static void spoilt_parked_segment_is_not_resumed(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: what lies where a parked segment was is that only by its length and its checksum. */
+/* Goal: the bytes in the slot of a hibernated segment are that segment only if both length and checksum are right. */
 static void spoilt_parked_segment_is_found_by_both(void **state)
 {
     (void)state;

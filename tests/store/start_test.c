@@ -181,8 +181,8 @@ static void take_told(struct bench *bench, struct told out[HELD])
         out[i] = (struct told){found[i].kind, found[i].seg->state, found[i].scan.bytes};
 }
 
-/* Goal: a start that lacks memory is refused, or tells of every segment, of each the same as it would else; and a
- * refused one changes nothing of what the next one tells. */
+/* Goal: a start that lacks memory is refused, or reports every segment as with enough memory; a refused start changes
+ * nothing in the report of the next start. */
 static void start_without_memory_is_refused_or_tells_all(void **state)
 {
     (void)state;

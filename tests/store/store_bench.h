@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the store's tests share: an owner of segments that knows what it wrote and what was
- * answered, and the store on its small world. For one test program only: it keeps state of its own.
- */
+/* The store's tests share this bench: an owner of segments that knows its writes and its answers, and the store on its
+ * small world. For one test program only: the bench has static state. */
 #ifndef LEAT_TESTS_STORE_BENCH_H
 #define LEAT_TESTS_STORE_BENCH_H
 

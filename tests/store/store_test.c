@@ -389,8 +389,8 @@ static void evict_asked(struct bench *bench)
     fake_settle(&bench->world);
 }
 
-/* The whole pool in small pieces, and small requests that take whatever comes free: a large one
- * gets its place all the same, long before its time is over. */
+/* The whole pool is in small pieces, and small requests take every piece that comes free: a large request gets its
+ * place all the same, long before its time is over. */
 static void store_large_reservation_is_not_starved_by_small_ones(void **state)
 {
     (void)state;

@@ -401,8 +401,8 @@ static void turns_scrub_reads_whole_blocks(void **state)
     }
 }
 
-/* Goal: of a replica whose file is damaged that is named, whatever memory has of it: its writer is elsewhere, and
- * nobody here writes it anew. */
+/* Goal: a replica whose file is corrupt is reported, even when memory has the right bytes: the replica's writer is on
+ * another node, and no owner here writes the bytes again. */
 static void turns_scrub_names_replicas(void **state)
 {
     (void)state;

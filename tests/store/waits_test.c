@@ -447,7 +447,8 @@ static void waits_arena_is_over_when_its_growth_has_ended(void **state)
     side_fini(&side);
 }
 
-/* Goal: who waits for an arena's memory has it grow at once, whenever it last did. */
+/* Goal: a request that waits for an arena's memory makes the arena grow at once, however recently the arena last
+ * grew. */
 static void waits_make_an_arena_grow_at_once(void **state)
 {
     (void)state;

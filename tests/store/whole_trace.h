@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that a store knows and asks of the disk, as text: each segment with its row, its places and what waits for it,
- * what memory and files have free, what is counted. For one test program only. */
+/* The whole state of a store and its disk requests, as text: each segment with its row, its places and its waiting
+ * requests, the free space of memory and files, the counters. For one test program only. */
 #ifndef LEAT_TESTS_STORE_WHOLE_TRACE_H
 #define LEAT_TESTS_STORE_WHOLE_TRACE_H
 

@@ -109,7 +109,7 @@ static void target_takes_the_first_way_that_works(void **state)
     rig_free(rig);
 }
 
-/* Goal: who is to take one way takes no other. */
+/* Goal: a caller that permits only one transport gets no other transport. */
 static void only_way_is_taken_or_none(void **state)
 {
     (void)state;

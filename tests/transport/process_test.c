@@ -245,8 +245,8 @@ static void drain(struct process *process)
     close(process->out);
 }
 
-/* Every write that was acked, whole; what came after it as one prefix, the rest zero. Returns whether
- * the last one is torn. */
+/* Every acked write is there, whole; of the later writes a prefix is there, and the rest is zero. Returns whether the
+ * last write is torn. */
 static bool check_copy(uint64_t acked)
 {
     uint64_t at = 0;

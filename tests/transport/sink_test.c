@@ -232,7 +232,7 @@ static void writes_are_put_in_place_and_told_once_a_turn(void **state)
              "cut AGAIN \"the writer does not read what it is told\"\n");
 }
 
-/* Goal: what is in place is told before what is refused, and nothing after that. */
+/* Goal: the writes that are in place are reported before the refused write, and nothing is reported after it. */
 static void refusal_is_told_behind_what_is_in_place(void **state)
 {
     (void)state;

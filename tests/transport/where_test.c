@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the nodes are that a transport's links lead to: who is told of, what of that may be, and what becomes of
- * targets when it changes. */
+/* The nodes to which a transport's links lead: which nodes are reported, which reports are valid, and what happens to
+ * targets when a node's address changes. */
 #include "tests/transport/data_rig.h"
 
 enum { LAST = LEAT_TRANSPORT_NODES_MAX - 1 };
