@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an entry does never changes: voters of different versions apply the same log, and each start applies it
- * again. So what walks of entries of all kinds came to is written down here, as a digest of every answer, of
- * everything that was told, and of the tables: a version in which another one comes out makes voters differ.
- * Whoever means to change what an entry does gives it another form (more fields, another kind), and applies those
- * that a release wrote as before.
+/* The effect of an entry never changes: voters of different versions apply the same log, and each start applies the log
+ * again. So this file has the results of random walks over entries of all kinds, as a digest of all answers, all
+ * reports and the tables: a version with another digest makes voters differ. A change of an entry's effect needs
+ * another form of the entry (more fields, another kind), and entries that a release wrote are applied as before.
  *
- * APPLIED_NODE_LOG=1 prints a line for each entry. Those of two versions, compared, say where they part. */
+ * APPLIED_NODE_LOG=1 prints a line for each entry. The first line that differs between two versions shows where they
+ * part. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts of recovery, from copies to the end: what fails and is left to the next one, entries, and when that
- * next one is. */
+/* Attempts of recovery, from copies to the end: which failures are left to the next attempt, the entries, and the time
+ * of the next attempt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -244,8 +244,8 @@ static void logs_that_wait_are_listed_as_many_as_there_is_room_for(void **state)
     assert_int_equal(it->waiting_count, count); /* of this round alone */
 }
 
-/* Of a log that two nodes shall copy: it waits once, though both fail, and what one that has died still says means
- * nothing. */
+/* Two nodes shall copy a log: the log waits once, though both copies fail, and a late answer of a dead node has no
+ * effect. */
 static void node_that_died_has_no_say_in_what_it_was_to_copy(void **state)
 {
     (void)state;

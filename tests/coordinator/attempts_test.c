@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts of recovery, from the tables to what nodes have answered: what is looked for, who is asked, whose
- * answers count, and when it goes on without the rest. */
+/* Attempts of recovery, from the tables to the nodes' answers: which segments are looked for, which nodes are asked,
+ * whose answers count, and when an attempt goes on without the missing answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

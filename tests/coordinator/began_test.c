@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a log had been decided to end when the epoch of its owner began: it is kept, and what owners of before have
- * behind it is nothing that is left. */
+/* The end that had been decided for a log when its owner's epoch began: the record keeps this end, and replicas of
+ * earlier owners after this end do not count as left. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the leader of recovery asks a node for, and what that says it holds: what comes out at the other end is
- * what was meant, both ways; what is malformed, too much, or not to be believed is refused; and no node fences
- * whom no entry has declared crashed. */
+/* The requests of the leader of recovery to a node, and the node's report of its replicas: each body decodes to the
+ * values that were encoded, both ways; bodies that are malformed, too large or not to be believed are refused; and no
+ * node fences a node that no entry has declared crashed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -137,8 +137,8 @@ static void made_check(struct rig *rig)
     }
 }
 
-/* One voter loses its disk, once; then somebody asks for its replacement, and for one voter more,
- * until it is so. */
+/* One voter loses its disk, once; then an operator asks for its replacement, and for one more voter, until both are
+ * done. */
 struct changing {
     unsigned victim;
     bool wiped, replaced, added;

@@ -53,8 +53,8 @@ static void cluster_forms_in_any_order(void **state)
     }
 }
 
-/* A voter that dies while the cluster is being formed, at any of its steps, is waited for; nobody
- * begins without it, and when it is back one cluster comes out. */
+/* A voter that dies while the cluster is being formed, at any step, is waited for: no voter begins without it, and when
+ * the voter is back one cluster comes out. */
 static void cluster_forming_survives_deaths(void **state)
 {
     (void)state;

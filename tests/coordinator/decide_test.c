@@ -506,8 +506,8 @@ static void decide_replicas_finds_a_standing_tail(void **state)
                      LEAT_DECIDED_TAIL);
 }
 
-/* One that is closed behind the record, at the same offset, may be another writer's. Whoever has it compares
- * its beginning with the record. */
+/* A closed replica that goes on after the record's end, at the same offset, may be another writer's. Its node compares
+ * the replica's beginning with the record. */
 static void decide_replicas_counts_no_longer_copy_by_its_offset(void **state)
 {
     (void)state;
@@ -610,8 +610,8 @@ static void decide_best_of_what_is_left(void **state)
     assert_false(co_recovery_best(&recovery, &log, &best));
 }
 
-/* What an attempt cut, and no owner has counted on, is left only of the epoch that the log has: later ones may have
- * given its offsets to others. */
+/* A provisional replica counts as left only in the log's present epoch: later epochs may have given its offsets to
+ * other records. */
 static void decide_tentative_copies_of_other_epochs_are_not_left(void **state)
 {
     (void)state;

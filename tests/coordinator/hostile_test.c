@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node that lies, in the simulated world: it speaks the protocol, has the cluster's key and a name of its own, and
- * says what it may not: other nodes' commands, raft's messages, verdicts, fences. Nobody believes it, nobody stops,
- * and the cluster goes on. */
+/* A node that lies, in the simulated world: the node speaks the protocol, has the cluster's key and a name of its own,
+ * and sends what it may not send: other nodes' commands, raft's messages, verdicts, fences. No node believes the liar,
+ * no node stops, and the cluster goes on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

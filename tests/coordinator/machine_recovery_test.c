@@ -237,8 +237,8 @@ static void machine_loss_is_accepted_once_all_were_heard(void **state)
     waiting_free(&it);
 }
 
-/* What an operator left of a log is adopted by a node that has it. By one that has not, only where nobody else
- * can have it either: else recovery asks the others. */
+/* A node that has the end that an operator left adopts the log. A node without this end adopts the log only where no
+ * other node can have the end: else recovery asks the other nodes. */
 static void adopt_leaves_to_recovery_what_was_left_elsewhere(void **state)
 {
     (void)state;

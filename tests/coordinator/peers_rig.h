@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other coordinators, as one hears of them: links, raft and all who take requests are stood in for, and what is
- * asked of them is written down. For one test program only. */
+/* The other coordinators, as a coordinator hears of them: this file plays links, raft and the actors that take
+ * requests, and writes each request to the trace. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_PEERS_RIG_H
 #define LEAT_TESTS_COORDINATOR_PEERS_RIG_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a coordinator tells the other coordinators apart, what the coordinator says of itself, and what it believes of
- * the others. */
+/* How a coordinator identifies the other coordinators, what the coordinator reports of itself, and what it believes of
+ * the rest. */
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"

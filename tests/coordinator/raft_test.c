@@ -480,8 +480,8 @@ static bool append_refused(struct cluster *cluster, struct voter *voter, const s
     return result->rejected != 0;
 }
 
-/* Goal: a leader that knows less of a voter than the voter's own snapshot holds gets on with it.
- * Method: entries that begin inside the snapshot, end in it, or go past it. */
+/* Goal: a leader that sends entries from before a voter's own snapshot brings the voter up to date. Method: entries
+ * that begin inside the snapshot, end in it, or go past its end. */
 static void raft_entries_from_inside_a_snapshot_are_taken_behind_it(void **state)
 {
     (void)state;

@@ -35,8 +35,8 @@ bool model_reaches(struct model *model, unsigned from, unsigned to)
     return !a_cut && !b_cut; /* one that is stopped takes one-sided writes all the same */
 }
 
-/* The writer's way to a copy: its own memory, or another's that has neither fenced it nor started
- * anew since. NULL: it is lost. */
+/* The copy that a writer can write to: a copy on its own node, or a copy on a node that has neither fenced the writer
+ * nor restarted since. NULL: the copy is lost. */
 static struct copy *copy_reach(struct model *model, unsigned from, unsigned to,
                                const struct truth *truth)
 {

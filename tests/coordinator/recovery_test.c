@@ -126,8 +126,8 @@ static bool known_gone(const struct model *model, unsigned victim, uint64_t inca
     return false;
 }
 
-/* A node is stopped, and the leader stands still for less than `suspect`, again and again, as on a busy machine.
- * Its own lateness is no word of the one that is stopped: what is heard of that one is nothing. */
+/* A node is stopped, and the leader stands still for less than `suspect`, again and again, as on a busy machine. The
+ * leader's own lateness is no sign of life of the stopped node. */
 static void recovery_by_a_leader_that_runs_late_takes_a_second(void **state)
 {
     (void)state;
@@ -159,8 +159,9 @@ static void recovery_by_a_leader_that_runs_late_takes_a_second(void **state)
     assert_in_range(longest_us, 0, 1500000);
 }
 
-/* One is stopped, and another one while the first is being recovered: it is asked what it holds, or to make
- * a copy, and does not answer. It is waited for no longer than it takes to call it crashed as well. */
+/* A node is stopped, and a second node while the first is being recovered: the second node is asked for its replicas,
+ * or to make a copy, and does not answer. Recovery waits for the second node no longer than it takes to declare that
+ * node crashed. */
 static void recovery_amid_which_another_stands_still_takes_milliseconds(void **state)
 {
     (void)state;
@@ -187,8 +188,8 @@ static void recovery_amid_which_another_stands_still_takes_milliseconds(void **s
     assert_in_range(longest_us, 0, 1000000);
 }
 
-/* What is sent to a node is lost, and what it sends is not, or the other way around; it may lead. It is found out
- * as fast as a node that is silent, although somebody is heard all the time. */
+/* Messages to a node are lost, and messages from the node are not, or the other way around; the node may lead. The
+ * fault is found as fast as a silent node, although one direction works all the time. */
 static void recovery_after_a_cut_of_one_way_takes_milliseconds(void **state)
 {
     (void)state;
@@ -350,7 +351,7 @@ static void recovery_led_by_one_that_just_came_spares_the_living(void **state)
     assert_in_range(led, 1, 20);
 }
 
-/* Goal: what was asked of a leader that stands still is asked of the next one when that leads. */
+/* Goal: a request to a leader that stands still goes to the next leader once the next leader leads. */
 static void recovery_of_the_leader_takes_requests_along(void **state)
 {
     (void)state;
@@ -401,8 +402,8 @@ static void recovery_on_one_node_waits_for_a_second(void **state)
     }
 }
 
-/* Goal: what a dead node owned goes to nodes that have memory for it, though another has less to do; one attempt gives
- * none of them more than that. */
+/* Goal: the streamlets of a dead node go to nodes with memory for them, though another node has less load; one attempt
+ * gives no node more than its memory holds. */
 static void recovery_passes_over_nodes_without_room(void **state)
 {
     (void)state;

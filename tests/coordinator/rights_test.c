@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who votes, who leads, and who may say what: tables of all kinds, and worlds drawn by dice against a plain second
- * telling of the rules. Links, and raft's word on who leads, are stood in for. */
+/* Which nodes vote, which node leads, and which node may send which command: tables of all kinds, and random worlds
+ * that are compared with a second, plain implementation of the rules. This file plays links, and raft's answer who
+ * leads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -452,7 +452,8 @@ static void snapshot_of_another_shape_is_refused(void **state)
     assert_int_equal(read_back(&it), LEAT_E_CORRUPT);
 }
 
-/* Goal: what a node owns is what the streams say, whatever its own row does: it is counted down when a stream goes. */
+/* Goal: the number of streamlets that a node owns is counted from the streams, not read from the node's row: the number
+ * falls when a stream is deleted. */
 static void streamlets_of_nodes_are_counted_anew(void **state)
 {
     (void)state;

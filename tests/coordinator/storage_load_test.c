@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raft's storage, reading its vote and its segments: what is taken, what is dropped as a write that was cut off, and
- * what is named as damage. */
+/* Raft's storage, reading its vote and its segments: which rounds are taken, which are dropped as a write that was cut
+ * off, and which are reported as damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,8 +136,8 @@ static void rounds_are_read_with_all_their_entries(void **state)
     unload();
 }
 
-/* Of each byte of the last round: nothing of it was acknowledged, so it is dropped, zeroed, and that is synced.
- * Had the mark been behind it, or a later round been right, it would have been. */
+/* For each byte of the last round: no part of the round was acknowledged, so the round is dropped and zeroed, and the
+ * zeros are synced. With a mark behind the round, or a valid later round, the round counts as acknowledged. */
 static void last_round_that_is_wrong_is_dropped_unless_it_was_durable(void **state)
 {
     (void)state;

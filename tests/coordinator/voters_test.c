@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is a voter is decided by what each voter has on its own disk: no state of deaths, changes and addresses may leave
- * voters of a majority that do not hear each other, and no node is heard that is no voter. */
+/* Which node is a voter is decided by the disk of each voter: after any deaths, changes and new addresses the voters of
+ * a majority hear each other, and a voter hears no node that is no voter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -96,7 +96,7 @@ static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
     world_free(world);
 }
 
-/* A segment whose log found other bytes than recorded comes back as nothing that counts: the end of the log
+/* A segment whose log found other bytes than recorded comes back as a copy that counts for nothing: the end of the log
  * is another copy's. */
 static void segment_given_back_damaged_is_not_adopted_again(void **state)
 {

@@ -276,8 +276,8 @@ static void refused_row(void)
     trace("-> %u copies, version %u\n", set->copy_count, owned->version);
 }
 
-/* Goal: what a head's copies are is said of them without what was passed over; one that nobody knows goes when there
- * are enough, each answered. */
+/* Goal: the copies of a head are confirmed without the bytes passed over. A replica that is no copy of the head is
+ * dropped when enough copies have answered. */
 static void row_of_a_head_is_judged(void **state)
 {
     (void)state;
@@ -393,8 +393,8 @@ static void audited_long_ago(void)
     rig_peer(rig, 1)->audited_us = rig->now_us - rig->primary->options.audit_us;
 }
 
-/* Goal: a backup is asked for what has nobody's word when that is due, and neither an audit nor a SETTLE is under way:
- * rows that are to be settled next lie where those that are being settled do. */
+/* Goal: a backup is asked for its unconfirmed replicas (AUDIT) when an audit is due and neither an audit nor a SETTLE
+ * is under way: both use the same memory for their rows. */
 static void audit_waits_for_what_is_settled(void **state)
 {
     (void)state;

@@ -142,7 +142,8 @@ static void close_of_a_part_makes_it_whole_after_that(void **state)
     }
 }
 
-/* Goal: bytes that are not what their owner says, or that don't begin as a segment does, are not closed. */
+/* Goal: CLOSE is refused if the replica's bytes are not the bytes that the owner names, or do not begin as a segment
+ * does. */
 static void close_of_other_bytes_is_refused(void **state)
 {
     (void)state;
@@ -572,8 +573,8 @@ static void audit_of_many_goes_on(void **state)
     rig_free(rig);
 }
 
-/* Goal: of a deleted stream goes at once what nobody writes to; what is open when its writer drops it, or 10 s later;
- * what came after that 10 s after it came. */
+/* Goal: when a stream is deleted, replicas without a writer go at once. An open replica goes when its writer drops it,
+ * or after 10 s; a replica that was opened after the deletion goes 10 s after its opening. */
 static void replicas_of_a_deleted_stream_go(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backup is asked for by its own node: replicas that it is given, what becomes durable, what is pulled, and
- * which of two logs is meant. A backup alone, whose store, disk and other nodes answer by hand. */
+/* Requests that a backup gets from its own node: adopt replicas, take the node's segments as replicas, make bytes
+ * durable, pull; and which of two logs is meant. A backup alone, whose store, disk and other nodes answer by hand. */
 #include "tests/replication/pieces_rig.h"
 
 /* ---- the table ---- */
@@ -329,7 +329,8 @@ static void pull_begins_anew(void **state)
     rig_end(rig);
 }
 
-/* Goal: no longer one is pulled than there may be, nor one without an entry, nor more at one time. */
+/* Goal: a pull is refused for a segment longer than LEAT_SEGMENT_BYTES_MAX, for a segment too short for an entry, and
+ * beyond the limit of pulls at one time. */
 static void pull_is_of_what_there_may_be(void **state)
 {
     (void)state;
@@ -428,7 +429,8 @@ static void longer_copy_begins_with_just_these_bytes(void **state)
     rig_end(rig);
 }
 
-/* Goal: what lies behind the ends that are remembered is none of them; a replica that has nothing is not looked at. */
+/* Goal: memory after the last remembered end is not read as a remembered end; a replica without bytes is not looked
+ * at. */
 static void copy_is_known_by_what_was_remembered(void **state)
 {
     (void)state;

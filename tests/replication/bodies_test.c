@@ -15,8 +15,8 @@
 
 enum { ROOM = 16 * 1024 };
 
-/* An array that said it has `had` fields, and now says `fields`: those that are too many are cut off, one byte each,
- * and what is too few are small numbers. Returns its bytes. */
+/* Changes an array of `had` fields into an array of `fields`: surplus fields are cut off, one byte each, and missing
+ * fields become small numbers. Returns the number of bytes. */
 static uint32_t refit(uint8_t bytes[ROOM], uint32_t used, uint32_t had, uint32_t fields)
 {
     uint8_t body[ROOM];

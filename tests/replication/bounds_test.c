@@ -373,7 +373,7 @@ static void request_that_is_none_is_refused(void **state)
     rig_free(rig);
 }
 
-/* Goal: a replica that was parked and goes on is closed like one that never was. */
+/* Goal: a replica that was hibernated and resumed is closed like any other replica. */
 static void replica_that_was_resumed_is_closed(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A primary with one log and its head, segment 0, on nodes 1 and 2 of three. Each case has one of its own, which is
- * left as it is: what was changed in it is what its end would look at. For one test program only. */
+/* A primary with one log and its head, segment 0, on nodes 1 and 2 of three. Each case has a primary of its own, and
+ * does not end it: the end would check state that the case changed. For one test program only. */
 #ifndef LEAT_TESTS_REPLICATION_CASE_RIG_H
 #define LEAT_TESTS_REPLICATION_CASE_RIG_H
 

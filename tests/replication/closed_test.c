@@ -379,7 +379,7 @@ static void kept_is_settled(void)
     trace("-> %u copies%s\n", set->copy_count, copy->found ? ", one is found" : "");
 }
 
-/* Goal: a backup that refuses nothing of what it was told to keep has it. */
+/* Goal: a backup that refuses no row of the KEEP request has the replica. */
 static void replica_that_is_not_refused_is_there(void **state)
 {
     (void)state;

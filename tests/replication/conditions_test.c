@@ -72,8 +72,8 @@ static void replica_is_looked_at_where_that_says_something(void **state)
     rig_free(rig);
 }
 
-/* Goal: a closed copy that goes on behind what is asked for, and whose file has not got its bytes yet, is asked for
- * again: it is not missing. One of other bytes, or that nobody may use, is. */
+/* Goal: a closed copy that goes on after the wanted end, and whose bytes are not in its file yet, is reported as "ask
+ * again", not as missing. A copy of other bytes is missing, and so is a copy that may not be used. */
 static void longer_copy_in_memory_is_asked_for_again(void **state)
 {
     (void)state;
@@ -189,8 +189,9 @@ static void request_without_memory_begins_nothing(void **state)
     rig_free(rig);
 }
 
-/* Goal: an open one found at a start is nobody's to write to: it is closed as it is. One that is fenced, and has left
- * its writer's memory, too; one that has not is told to be asked for again. */
+/* Goal: an open replica that was found at a start has no writer, so SEAL closes it as it is. SEAL also closes an open
+ * replica of a fenced writer that has left the writer's memory; for a replica that has not left this memory yet the
+ * answer is AGAIN. */
 static void open_replica_is_taken_as_it_is_where_nobody_writes(void **state)
 {
     (void)state;
@@ -283,7 +284,8 @@ static void damage_of_a_closed_copy_is_noted(void **state)
     trace_begin();
 }
 
-/* Goal: written to is what its writer may still write into: an open one, and a parked one that is being resumed. */
+/* Goal: a writer may write into an open replica, and into a hibernated replica that is being resumed, and into no other
+ * replica. */
 static void replica_is_written_to_while_its_writer_may(void **state)
 {
     (void)state;

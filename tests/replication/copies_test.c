@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment and its copies at the primary: what is asked next, what is answered, what is told; each condition by
- * itself. */
+/* A segment and its copies at the primary: the next request, the answers, and the reports; each condition by itself. */
 #include "tests/replication/case_rig.h"
 
 /* ---- one copy's next step ---- */

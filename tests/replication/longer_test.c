@@ -52,8 +52,8 @@ static void on_looked(void *arg, bool begins)
     *(int *)arg = begins;
 }
 
-/* Goal: whoever asks for the bytes up to the end gets them, at the first time; not who wants a copy that ends
- * there, whether it was looked at or not. */
+/* Goal: a pull of bytes up to the wanted end gets them from a longer copy, at the first time. A pull of a copy that
+ * ends at the wanted end does not, whether the longer copy was looked at or not. */
 static void longer_copy_is_served_up_to_the_end(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static leat_err adopt(struct scene *scene, struct leat_extent end)
     return adopted_rc;
 }
 
-/* Goal: the log that comes here takes it, and it ends where the log does. */
+/* Goal: a log that moves to this node adopts the longer copy, cut at the log's end. */
 static void longer_copy_is_adopted_at_the_end(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void copy_that_ends_there_goes_before_a_longer_one(void **state)
     }
 }
 
-/* Goal: where the disk refuses it, the copy is what it was: it may still be cut after the next start. */
+/* Goal: where the disk refuses the cut, the copy stays as it was: the next start may still cut it. */
 static void longer_copy_that_the_disk_does_not_cut_is_what_it_was(void **state)
 {
     (void)state;

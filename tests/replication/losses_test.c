@@ -95,8 +95,8 @@ static void lost_copy_is_replaced_then_told_then_acks_go_on(void **state)
     replaced(LEAT_DURABILITY_DISK);
 }
 
-/* Goal: a replacement that is lost on its way is nothing that anybody counted on: no version is raised for it, but
- * where it was to be called whole it may be a mark. */
+/* Goal: a replacement that is lost while it is copied was not counted by any ack, so the generation stays. The
+ * generation rises where COMPLETE was under way: the lost replica may be whole, and an open replica for a recovery. */
 static void lost_replacement_raises_the_version_only_where_it_may_be_whole(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void second_loss_is_told_by_itself(void **state)
     rig_free(rig);
 }
 
-/* Goal: before it is opened a log needs no version: what is opened says what all its copies carry. */
+/* Goal: a loss before the log is opened raises no generation: the opened entry has the stamp that all copies have. */
 static void loss_before_opened_is_part_of_what_is_opened(void **state)
 {
     (void)state;
@@ -383,8 +383,9 @@ static void loss_before_opened_is_part_of_what_is_opened(void **state)
     rig_free(rig);
 }
 
-/* Goal: what is opened is not what fewer copies carry than acks need: the lost ones have all that was acked, and may
- * be all that comes back. It is told when there are enough again, before anything is acked. */
+/* Goal: the opened entry never has a stamp that fewer copies have than acks need: the lost copies have everything that
+ * was acked, and may be the only copies that come back. The log is opened when there are enough copies again, before
+ * any further ack. */
 static void opened_with_too_few_copies_the_lost_ones_count(void **state)
 {
     (void)state;

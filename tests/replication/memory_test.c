@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that others write into: who gets how much of it, and when it comes back, call by call. A backup alone, whose
- * host port answers by hand. */
+/* Memory that other nodes write into: how much each writer gets, and when memory comes back, call by call. A backup
+ * alone, whose host port answers by hand. */
 #include "tests/replication/backup_rig.h"
 
 enum { STEP = LEAT_ARENA_STEP_BYTES };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments that go from one backup to another in pieces, message by message: serving them, pulling them, and looking at
- * longer ones. A backup alone, whose store, disk and other nodes answer by hand. */
+/* Segments that go from one backup to another in pieces, message by message: serving pieces, pulling pieces, and
+ * looking at longer segments. A backup alone, whose store, disk and other nodes answer by hand. */
 #include "tests/replication/pieces_rig.h"
 
 /* ---- serving ---- */
 
-/* Goal: a piece comes out of memory, or out of the file, from where it was asked for; not one that does not lie within
- * what the segment is said to be. */
+/* Goal: a piece comes out of memory or out of the file, from the place that was asked for. A piece outside the end that
+ * the request names is refused. */
 static void piece_is_served_from_memory_or_file(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void longer_one_is_looked_at_first(void **state)
 
 /* ---- pulling ---- */
 
-/* Goal: what is pulled is a part until it is closed, and then what its row says. */
+/* Goal: a pulled segment is incomplete until it is closed, and then in the state that its row says. */
 static void pulled_segment_is_closed_and_then_whole(void **state)
 {
     (void)state;
@@ -442,7 +442,7 @@ static void pull_that_is_not_closed_gives_its_request_back(void **state)
     rig_end(rig);
 }
 
-/* Goal: what was pulled for level disk is on it once the store has closed it. */
+/* Goal: a pulled segment of level `disk` is on disk once the store has closed it. */
 static void pulled_segment_is_on_the_disk_once_it_is_closed(void **state)
 {
     (void)state;

@@ -342,8 +342,8 @@ static void pull_of_what_a_node_may_have_that_is_not_there_is_to_be_tried_again(
     }
 }
 
-/* What the first one sends is wrong, though it claims the right extent: it is not believed, and the next
- * one is asked. Where nobody else is left the damage is told. */
+/* The first source sends wrong bytes and claims the right prefix id: the bytes are refused, and the next source is
+ * asked. Where no other source is left, the damage is reported. */
 static void pull_believes_nothing_that_it_has_not_checked(void **state)
 {
     (void)state;

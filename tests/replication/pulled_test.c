@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is pulled, and what is looked at, is what was asked for: by each part of its name, and at the bounds of its
- * size. A backup alone. */
+/* Pulls and looks accept only the segment that was asked for: by each part of its name, and at the bounds of its size.
+ * A backup alone. */
 #include "tests/replication/pieces_rig.h"
 
 static void pulled(struct rig *rig, struct leat_backup_pull *pull)

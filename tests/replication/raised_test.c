@@ -93,7 +93,7 @@ static void version_is_told_when_all_carry_it(void **state)
              "late(), owned->options.min_copies = 3, set->state = REP_SET_RESERVED: in line\n");
 }
 
-/* Goal: who asks to be opened is told what all copies carry that count. */
+/* Goal: a log that wants to be opened learns the stamp that all counted copies have. */
 static void opening_says_what_all_copies_carry(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void refusal_shows_whose_it_is(void **state)
     logs_end();
 }
 
-/* Goal: who is to be told alone is the only one, whoever stands before it or behind. */
+/* Goal: a log that must be reported alone is the only log in its report, wherever in the list it stands. */
 static void log_that_is_alone_is_told_alone(void **state)
 {
     (void)state;

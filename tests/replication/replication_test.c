@@ -542,8 +542,8 @@ static void parked_log_repairs_before_its_next_ack(void **state)
     world_free(world);
 }
 
-/* Goal: one that nobody appends to again has all its copies again, and is parked again: one copy after the other
- * may be lost, and an acked record is still there. It is not resumed while there is nowhere for a copy to go. */
+/* Goal: a hibernated log without further appends gets all its copies again, and is hibernated again: one copy after the
+ * other may be lost, and an acked record is still there. The log is not resumed while no node can take a copy. */
 static void parked_log_that_lost_a_copy_is_copied_again(void **state)
 {
     (void)state;

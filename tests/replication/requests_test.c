@@ -27,7 +27,7 @@ static void replica_that_is_to_go_is_not_used(void **state)
     rig_free(rig);
 }
 
-/* Goal: nor with one that is only being opened. */
+/* Goal: requests about a replica that is still being opened are refused. */
 static void replica_that_is_being_opened_is_not_used(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void owner_of_the_past_is_one_that_says_so(void **state)
     rig_free(rig);
 }
 
-/* Goal: what its writer says of a replica confirms it. */
+/* Goal: a request of its writer confirms a replica. */
 static void word_of_its_writer_confirms_a_replica(void **state)
 {
     (void)state;
@@ -161,8 +161,8 @@ static bool gone(void *arg, uint32_t stream)
     return stream == rig_log.stream;
 }
 
-/* Goal: what a log of this node is about to take over does not go, though its stream was deleted: whoever adopts it
- * finds that out. */
+/* Goal: a replica that a log of this node is about to adopt stays, though its stream was deleted: the log that adopts
+ * the replica finds the deletion out. */
 static void replica_that_is_being_adopted_does_not_go_with_its_stream(void **state)
 {
     (void)state;

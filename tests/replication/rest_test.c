@@ -114,7 +114,7 @@ static void reserve_waits_for_copies(void **state)
 
 /* ---- before and after ---- */
 
-/* Goal: a closed segment that goes is none of those that could lie better. */
+/* Goal: a closed segment that is being dropped does not count as badly placed. */
 static void segment_that_goes_is_none_that_lies_badly(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void send_versions(void)
     armed_trace();
 }
 
-/* Goal: what is not ready any more when it is its turn to be told waits. */
+/* Goal: a generation that is no longer ready to be sent when its turn comes waits. */
 static void version_that_is_not_ready_waits(void **state)
 {
     (void)state;
@@ -354,8 +354,7 @@ static void one_here(void)
     trace_text[trace_used = used] = '\0';
 }
 
-/* Goal: a new copy goes to one of the nodes that share least with the existing copies, also if a node that shares more
- * comes earlier in the list. */
+/* Goal: a new copy goes to a node that shares least, also if a node that shares more comes earlier in the list. */
 static void node_is_chosen_of_those_that_share_least(void **state)
 {
     (void)state;
@@ -488,7 +487,7 @@ static void written_long_ago(void)
     rig->now_us += 400 * 1000;
 }
 
-/* Goal: it is said why a backup is left: for what it does not answer, or for what it does not take. */
+/* Goal: the node log says why a backup is given up: for a missing answer, or for writes that do not end. */
 static void why_a_backup_is_left_is_said(void **state)
 {
     (void)state;
@@ -625,7 +624,7 @@ static void timer_looks_soon_where_somebody_waits(void **state)
              "rig->primary->crowded_again_us = rig->now_us + 7777: -> , again in 7777 us\n");
 }
 
-/* Goal: what a primary has taken of memory for its nodes, it gives back. */
+/* Goal: a primary gives back all memory that it has allocated for its nodes. */
 static void memory_of_nodes_is_given_back(void **state)
 {
     (void)state;

@@ -136,7 +136,7 @@ static void audit_that_can_not_leave_is_made_again(void **state)
     rig_free(rig);
 }
 
-/* Goal: a session that ends takes what was asked in it along, and the next one begins anew. */
+/* Goal: a session that ends also ends its requests, and the next session begins anew. */
 static void session_that_ends_takes_its_requests_along(void **state)
 {
     (void)state;
@@ -178,7 +178,8 @@ static void session_that_ends_takes_its_requests_along(void **state)
     rig_free(rig);
 }
 
-/* Goal: an audit's answer to a session that is over says nothing; one that was asked for in it is asked anew. */
+/* Goal: an audit's answer has no effect after its session has ended; an audit that was asked for in the ended session
+ * is asked for again. */
 static void answer_of_a_session_that_is_over_says_nothing(void **state)
 {
     (void)state;

@@ -242,8 +242,8 @@ static leat_err adopt(struct world *world, const struct replica *rep, uint32_t o
                              rep->seg->max_timestamp_ms, 0, on_adopted, NULL);
 }
 
-/* Goal: what a later owner counts on stays the replica that it counts on: it does not become a segment of
- * this node's, which would be given back as another replica. Who asks is told that it need not ask again. */
+/* Goal: a replica that a later owner counts on stays a replica: an earlier owner on this node cannot adopt it, since
+ * the node would give it back as another replica. The refusal says not to ask again. */
 static void replica_that_a_later_owner_counts_on_is_not_adopted(void **state)
 {
     (void)state;
@@ -463,8 +463,8 @@ static void deletion_that_an_owner_has_not_heard_of_frees_no_place(void **state)
     world_free(world);
 }
 
-/* Goal: nor does the word of another owner free it, whose log it is now: not of the node where the copy lies, nor of
- * any other. The writer's own word does. */
+/* Goal: a request of the log's present owner does not free the place either, whether this owner is the copy's node or
+ * another node. A request of the writer does. */
 static void word_of_another_than_its_writer_frees_no_place(void **state)
 {
     (void)state;
@@ -578,7 +578,7 @@ static void on_fenced(void *arg)
     *(bool *)arg = true;
 }
 
-/* Goal: nor does it stay for the word of an owner who has gone. */
+/* Goal: the copy does not wait for a request of an owner that is gone, either. */
 static void open_copy_of_a_deleted_stream_goes_with_its_writer(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where memory is short, and where an answer can't be read: what was there stays as it was, and what was asked for is
- * asked again. A primary alone. */
+/* Short memory, and answers that can't be read: the state stays as it was, and the request is sent again. A primary
+ * alone. */
 #include "tests/replication/primary_rig.h"
 
 /* Goal: each allocation that fails is told, and the next time it is there. */

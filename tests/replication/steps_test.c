@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a segment and its copies, from its reservation to its end, message by message: a primary alone, whose
- * whole world is the trace. */
+/* A segment and its copies, from reservation to end, message by message: a primary alone, whose whole world is the
+ * trace. */
 #include "tests/replication/primary_rig.h"
 
 /* Segment `id` reserved on nodes 1 and 2, as handles 10 + id and 20 + id. */

@@ -84,7 +84,8 @@ static void seal_cuts_to_the_end(void **state)
     rig_free(rig);
 }
 
-/* Goal: an open one whose writer is gone is closed where its bytes say; one whose writer may write on is not. */
+/* Goal: an open replica whose writer is gone is closed where its bytes say. An open replica whose writer may still
+ * write is not closed. */
 static void seal_of_an_open_one_waits_for_its_writers_end(void **state)
 {
     (void)state;
@@ -166,7 +167,8 @@ static void seal_that_is_not_so_changes_nothing(void **state)
     rig_free(rig);
 }
 
-/* Goal: an owner that says nothing of its epoch, nor of what was passed over, changes neither. */
+/* Goal: a SEAL without the owner's epoch does not change the replica's epoch, and a SEAL without bytes passed over does
+ * not change their number. */
 static void seal_leaves_what_it_does_not_say(void **state)
 {
     (void)state;
@@ -524,7 +526,7 @@ static void fence_moves_what_is_open(void **state)
     rig_free(rig);
 }
 
-/* Goal: a fence of one incarnation is one of all before it, and of nobody else. */
+/* Goal: a fence of an incarnation covers all earlier incarnations of the same node, and no other node. */
 static void fence_is_of_an_incarnation_and_those_before_it(void **state)
 {
     (void)state;

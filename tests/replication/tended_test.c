@@ -98,7 +98,7 @@ static void copy_that_is_found_counts_when_its_backup_has_heard_it(void **state)
     rig_free(rig);
 }
 
-/* Goal: what is said of a row follows from what the log has of that segment. */
+/* Goal: whether the owner keeps or drops the replica of a row depends on the log's state of that segment. */
 static void row_is_judged_by_what_the_log_has(void **state)
 {
     (void)state;

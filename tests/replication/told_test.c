@@ -164,8 +164,8 @@ static void each_step_of_a_log_is_told(void **state)
     rig_free(rig);
 }
 
-/* Goal: copies are told of the newest segment, also while an older one is added or evicted: copies of such a one say
- * nothing of those that the next append gets. */
+/* Goal: the status shows the copies of the newest segment, also while an older segment is added or evicted: the older
+ * segment's copies say nothing of the copies that the next append gets. */
 static void newest_segment_is_told_of_while_older_ones_are_active(void **state)
 {
     (void)state;
@@ -199,8 +199,8 @@ static void newest_segment_is_told_of_while_older_ones_are_active(void **state)
     rig_free(rig);
 }
 
-/* Goal: what is lacking is told, and that acks are held for it, until it is there again; a copy that is being made is
- * none. */
+/* Goal: the status shows a missing copy, and that acks wait for it, until the copy is there again; a copy that is being
+ * made does not count. */
 static void loss_is_told_until_it_is_made_good(void **state)
 {
     (void)state;
@@ -426,7 +426,7 @@ static void place_set(struct rig *rig, unsigned number, const char *host, const 
     leat_primary_node_set(rig->primary, &node);
 }
 
-/* Goal: what a node would share with the copy that it takes the place of is no reason against it. */
+/* Goal: a better node may share its host with the copy that the node would replace, but not with another copy. */
 static void better_node_may_share_with_the_copy_that_goes(void **state)
 {
     (void)state;
@@ -594,8 +594,8 @@ static void what_nodes_share_is_their_host_or_rack(void **state)
              "2 2 0 0 0 0 2=\n");
 }
 
-/* Goal: of those that share least the least loaded of five that are drawn; nobody twice, nobody that drains, refused or
- * is not attached. */
+/* Goal: a copy goes to the least loaded of five random nodes among the nodes that share least; no node is drawn twice,
+ * and no draining, refusing or unattached node is drawn. */
 static void place_of_a_copy_is_the_least_loaded_of_the_best(void **state)
 {
     (void)state;

@@ -79,7 +79,7 @@ static void owes(unsigned which, uint64_t us)
     if (which == 3) peer->asking = true, peer->asked_us = at_us;
 }
 
-/* Goal: a backup is silent since the first of what it owes, whichever that is. */
+/* Goal: a backup counts as silent since the oldest request that it has not answered, whichever request that is. */
 static void silence_counts_from_the_oldest_request(void **state)
 {
     (void)state;
@@ -175,7 +175,8 @@ static void opened_elsewhere(void)
                       16384);
 }
 
-/* Goal: what the store refuses is refused, also where all others have done it; what it has done is asked of it once. */
+/* Goal: RESERVE fails where the own store refuses, also when all other nodes have opened their copies; after a success
+ * the store is not asked again. */
 static void reserve_waits_for_the_store(void **state)
 {
     (void)state;
