@@ -37,8 +37,9 @@ _Noreturn void leat_assert_cmp_failed(const char *file, int line, const char *co
 
 static __attribute__((unused)) unsigned step_from, step_to; /* assert_broken() jumps */
 
-/* Of all steps those are taken for which may[from][to] is no dot, and the others fail by that assertion. state: where
- * it is, in a static struct; enter: the call that takes the step to step_to. may: a string for each state. */
+/* Takes each step from a state to a state: a step with a dot in may[from][to] must fail by the assertion `expected`,
+ * any other step must succeed. state: the state, in a static struct; enter: the call that takes the step to step_to.
+ * may: a string for each state. */
 #define assert_steps(state, may, expected, enter)                                                  \
     do {                                                                                           \
         assert_int_equal(strlen((may)[0]), sizeof(may) / sizeof *(may));                           \

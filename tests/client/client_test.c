@@ -143,8 +143,8 @@ static void client_request_that_the_server_gives_up_is_not_cancelled(void **stat
     rig_end(rig);
 }
 
-/* Goal: whoever is asked and never answers, on a connection that looks well, costs a lookup one
- * request's time and not all of its own. */
+/* Goal: a node that never answers, on a connection that looks well, costs a lookup the time of one request, not the
+ * whole time of the lookup. */
 static void client_lookup_asks_again_when_nobody_answers(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void client_second_silence_is_asked_about_at_once(void **state)
     rig_end(rig);
 }
 
-/* What any node can answer does not wait for one that is silent. */
+/* A request that any node can answer does not wait for a silent node. */
 static void client_lookup_at_a_silent_node_is_asked_elsewhere(void **state)
 {
     (void)state;
@@ -492,8 +492,8 @@ static void client_withdrawn_requests_end_once(void **state)
     rig_end(rig);
 }
 
-/* Goal: each allocation that fails ends in a clean error or is made up for, nothing is told twice,
- * nothing leaks. Method: the n-th fails, n = 1, 2, ... until none is left to fail. */
+/* Goal: each allocation that fails ends in a clean error or is made up for, no callback is called twice, nothing leaks.
+ * Method: the n-th allocation fails, n = 1, 2, ... until there is no n-th allocation. */
 static void client_each_allocation_fails_cleanly(void **state)
 {
     (void)state;

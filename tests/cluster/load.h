@@ -40,7 +40,7 @@ void load_destroy(struct load **load);
 
 /** kill -STOP, and wait until every thread stands still. */
 void server_freeze(struct server *server);
-/** What fail() does before it ends the test; may be NULL. */
+/** Called by fail() before fail() ends the test; may be NULL. */
 extern void (*fail_cleanup)(void);
 
 uint64_t now_us(void);

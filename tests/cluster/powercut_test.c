@@ -41,7 +41,7 @@ static int run(const char *format, ...)
     return system(command);
 }
 
-/* What is mounted here is seen here alone: a process elsewhere whose namespace had a copy of the mount
+/* Mounts of this process are seen only in this process: a process elsewhere whose namespace had a copy of the mount
  * would keep the dead file system, and shared memory of other servers must not end with ours. */
 static bool namespace_make(void)
 {

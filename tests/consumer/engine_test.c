@@ -284,8 +284,8 @@ static void consumer_seek_begins_again(void **state)
     rig_end(rig);
 }
 
-/* Goal: what was fetched of other partitions and not handed over yet is not lost by a seek. Method: nobody
- * takes anything until all that is prefetched lies ready; then one partition is sought. */
+/* Goal: a seek loses no record that was fetched of other partitions and not handed over yet. Method: nothing is taken
+ * until all prefetched records are ready; then one partition is sought. */
 static void consumer_seek_loses_nothing_that_was_prefetched(void **state)
 {
     (void)state;
@@ -342,8 +342,9 @@ static struct asked ask(struct rig *rig, int64_t partition, struct leat_msg_loca
     return asked;
 }
 
-/* Goal: where a record lies is learned, and what lies there, through lost connections and refusals; reading
- * from there gives its batch and all behind it. Method: 100 seeds; a record of any log and batch in each. */
+/* Goal: LOCATE returns the offset of an application offset, and the application offset of an offset, through lost
+ * connections and refusals; reading from that place gives the record's batch and all later batches. Method: 100 seeds;
+ * a record of any log and batch in each. */
 static void consumer_application_offset_leads_back(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a coordinator does as entries are applied, at the end of a turn and at a tick, and who is told of it. */
+/* The work of a coordinator when entries are applied, at the end of a turn and at a tick, and the modules that it calls
+ * then. */
 #include "coordinator/membership/applied.h"
 #include "coordinator/membership/detect.h"
 #include "coordinator/membership/forming.h"

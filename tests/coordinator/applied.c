@@ -291,7 +291,7 @@ static void tail_write(struct applied_dice *dice, writer_of w)
             w, applied_below(dice, k == 3 && rarely(dice, 9) ? (uint64_t)1 << 42 : 500));
 }
 
-/* A streamlet, and in whose name something is said of it: mostly its owner's. */
+/* A streamlet, and the incarnation in whose name an entry speaks of it: mostly its owner's. */
 struct said {
     struct leat_machine_stream *stream; /* NULL: there is none */
     uint32_t streamlet, logs, epoch;
@@ -313,7 +313,7 @@ static struct said said_once(struct applied_dice *dice, struct leat_machine *m)
     return it;
 }
 
-/* Of several that are drawn, one whose owner lives, or does not. */
+/* Draws several times, until the streamlet's owner lives, or does not. */
 static struct said said_any(struct applied_dice *dice, struct leat_machine *m, bool lives)
 {
     struct said it = said_once(dice, m);
@@ -586,7 +586,7 @@ static void plain_draw(struct applied_dice *dice, struct leat_machine *m, writer
     }
 }
 
-/* One byte more, one less, or another one. */
+/* One byte more, one byte less, or another byte. */
 static void spoil(struct applied_dice *dice, struct applied_entry *entry)
 {
     const uint64_t how = applied_below(dice, 3), at = applied_below(dice, entry->count);

@@ -57,7 +57,7 @@ static int finish(void **state)
     return 0;
 }
 
-/* What is true of a log now, as a row for it says it. */
+/* A row with the present state of a log. */
 static struct leat_assign_row row_of(uint32_t stream, uint32_t streamlet, uint32_t log)
 {
     const struct leat_machine_stream *of = &m->streams[stream - 1];
@@ -233,7 +233,7 @@ static void end_of_a_start_is_of_who_starts(void **state)
 
 /* ---- loss that an operator accepts ---- */
 
-/* Of one log: what is checked of the first row is not checked of others. */
+/* A loss is of one log: only the first row is checked. */
 static void loss_is_of_one_log(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void loss_is_of_one_log(void **state)
 
 static const struct leat_assign_entry recovery = {.reason = LEAT_ASSIGN_RECOVERY, .attempt = 9};
 
-/* What lies behind the streamlets of a stream is none, whatever it says. */
+/* A streamlet past the end of its stream is no streamlet, whatever its row says. */
 static void recovery_takes_no_streamlet_past_the_end_of_its_stream(void **state)
 {
     (void)state;
@@ -271,8 +271,8 @@ static void recovery_takes_no_streamlet_past_the_end_of_its_stream(void **state)
     assert_int_equal(m->streams[0].desc->streamlets[1].owner, B);
 }
 
-/* What all nodes said of a log that waits is kept with what was seen of the log: not with another version of it,
- * though of another log of its streamlet the row holds. */
+/* The reports of all nodes on a log that waits are kept only if the log is as the recovery saw it: not if the log has
+ * another generation, though the row is right for another log of the streamlet. */
 static void recovery_keeps_what_was_heard_of_logs_as_they_were_seen(void **state)
 {
     (void)state;

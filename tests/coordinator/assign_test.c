@@ -397,7 +397,7 @@ static struct leat_coordinate many_make(struct leat_machine *m, struct command *
     return request;
 }
 
-/* One entry holds less than 1 MiB; all of them together take effect, in their order, or none. */
+/* An entry has less than 1 MiB; the entries of one change take effect together, in their order, or not at all. */
 static void start_of_many_logs_is_several_entries(void **state)
 {
     (void)state;

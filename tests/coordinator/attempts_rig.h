@@ -179,7 +179,7 @@ static inline void advance(uint64_t us)
     co_recovery_advance(coordinator);
 }
 
-/* What a node holds of log 0 of streamlet i of stream 1: its mark, to byte `bytes`. */
+/* A node's report of log 0 of streamlet i of stream 1: an open replica of `bytes` bytes. */
 static inline void answer(uint32_t node, uint32_t streamlets, uint32_t bytes, leat_err rc)
 {
     struct leat_replica_row rows[8] = {0};

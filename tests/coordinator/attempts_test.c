@@ -64,8 +64,8 @@ static void server_alone_has_no_memory_for_it(void **state)
 
 enum found { NOTHING, LATER, TAKEN, WAITS };
 
-/* Of one streamlet: nobody's; its owner has crashed; its owner came up anew and has not adopted it, for so long;
- * it waits. */
+/* When recovery looks for a streamlet: it has no owner; its owner has crashed; its owner has started again and has not
+ * adopted the streamlet for so long; the streamlet waits. */
 static void streamlet_is_looked_for_when_nobody_serves_it(void **state)
 {
     (void)state;
@@ -161,7 +161,8 @@ static void tables_are_looked_at_when_something_may_be_new(void **state)
     assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
 }
 
-/* Those in use first; as many as an attempt holds; the next goes on behind, and the round ends with the last. */
+/* Streamlets in use come first, as many as an attempt holds; the next attempt goes on after the last, and the last
+ * attempt ends the round. */
 static void attempt_takes_what_it_holds_and_the_next_goes_on(void **state)
 {
     (void)state;
@@ -250,7 +251,7 @@ static void lack_of_memory_begins_the_attempt_later(void **state)
 
 /* ---- collecting ---- */
 
-/* Who is up and can be reached; this node itself needs no link. */
+/* An attempt asks the nodes that are up and can be reached; this node itself needs no link. */
 static void nodes_that_can_answer_are_asked(void **state)
 {
     (void)state;
@@ -388,7 +389,7 @@ static void collecting_ends_as_soon_as_it_may(void **state)
     }
 }
 
-/* What was tried in vain is tried again with the next answer, not each turn. */
+/* A decision that failed is tried again with the next answer, not in each turn. */
 static void deciding_early_waits_for_another_answer(void **state)
 {
     (void)state;

@@ -154,7 +154,7 @@ static bool may_be_left(const struct leat_log_record *record, const struct leat_
     return leat_tail_may_be_left(record, &of);
 }
 
-/* Of epochs before the log's, and of one after it, which nobody opened. */
+/* Replicas of epochs before the log's, and of a later epoch that no owner opened. */
 static void others_are_left_up_to_where_the_epoch_began(void **state)
 {
     (void)state;

@@ -151,7 +151,8 @@ static void leader_asks_itself(void **state)
     assert_int_equal(answer_rc, (leat_err)-1);
 }
 
-/* Whoever can't be asked has no answer, at once; a call that is taken back has none at all. */
+/* A node that can't be asked counts as without an answer, at once; a call that is taken back ends without any
+ * answer. */
 static void node_that_cannot_be_asked_has_no_answer(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asserted of the cluster's tables between two entries: each rule is broken once. */
+/* The assertions on the cluster's tables between two entries: each rule is broken once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,8 +99,8 @@ static void limits_are_checked(void **state)
     end();
 }
 
-/* Goal: what says where a log ends follows from the record and the epoch, and takes the steps of
- * coordinator/metadata/README.md and no others. */
+/* Goal: the state of a log's record of its end follows from record and epoch, and takes only the steps of
+ * coordinator/metadata/README.md. */
 static void records_have_states(void **state)
 {
     (void)state;

@@ -35,7 +35,8 @@ struct rig_node {
     unsigned streams_told, deleted_told, nodes_told;
     struct leat_node_info last_node;
 };
-/* Whoever plays the broker; all may be NULL. Without on_collect and on_pull a node answers that it can't. */
+/* The test's part of the broker; all functions may be NULL. Without on_collect and on_pull a node answers that it
+ * can't. */
 struct rig_broker {
     void (*on_stream)(struct rig_node *node, struct leat_stream_desc *desc);
     void (*on_node)(struct rig_node *node, const struct leat_node_info *info);
@@ -78,7 +79,7 @@ struct rig_request *rig_create_stream(struct rig *rig, unsigned node, const char
 leat_err rig_create_one(struct rig *rig, unsigned node, const char *name);
 leat_err rig_node_up(struct rig *rig, unsigned node);
 void rig_status(struct rig *rig, unsigned node, struct leat_coordinator_status *out);
-/** What everybody thinks, for whoever has to find out why a test hangs. */
+/** The view of each node, to find out why a test hangs. */
 void rig_dump(struct rig *rig);
 /** Index of the node that leads; -1: none, or more than one. */
 int rig_leader(struct rig *rig);

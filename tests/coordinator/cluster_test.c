@@ -232,7 +232,7 @@ static void cluster_amnesiac_voter_stays_out_until_replaced(void **state)
     }
 }
 
-/* Who began alone becomes three, keeps what it had, and survives the loss of any. */
+/* A cluster of one voter becomes three voters, keeps its tables, and survives the loss of any voter. */
 static void cluster_lone_voter_grows(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static leat_err drained(struct rig *rig, unsigned asked, const char *name, bool 
     return rc;
 }
 
-/* Whoever is asked, leader, follower or learner, refuses to drain the last one, by its name; nothing is
+/* Each node, be it leader, follower or learner, refuses to drain the last node, by the node's name; nothing is
  * proposed. */
 static void cluster_last_node_is_not_drained(void **state)
 {
@@ -355,8 +355,8 @@ static void cluster_of_two_drains_at_once_one_is_refused(void **state)
     }
 }
 
-/* Nodes: a name is one machine's while it is up; who is not heard of is down, until it starts anew; who
- * drains gets nothing; streamlets are spread evenly. */
+/* Nodes: a name belongs to one machine while that machine is up; a node that is not heard is down until it starts
+ * again; a draining node gets no streamlets; streamlets are spread evenly. */
 static void cluster_nodes_come_and_go(void **state)
 {
     (void)state;
@@ -415,8 +415,8 @@ static void cluster_nodes_come_and_go(void **state)
     rig_destroy(rig);
 }
 
-/* Goal: a node that comes back after it was down is told of once, as up. Method: it is killed and
- * restarted, and the leader, another voter and a learner count what they are told. */
+/* Goal: a node that comes back after it was down is reported once, as up. Method: the node is killed and restarted; the
+ * leader, another voter and a learner count the reports. */
 static void cluster_node_that_returns_is_not_called_down(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What coordinators say to each other, as bytes: every field comes back, and what cannot be is refused. */
+/* The bodies between coordinators, as bytes: every field comes back, and impossible values are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -635,7 +635,7 @@ static void coordinator_missing_files_are_named(void **state)
     fixture_free(f);
 }
 
-/* One rotten block of term and vote loses nothing; both are refused. */
+/* One corrupt block of term and vote loses nothing; two corrupt blocks are refused. */
 static void coordinator_vote_survives_one_damaged_block(void **state)
 {
     (void)state;

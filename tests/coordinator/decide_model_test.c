@@ -137,7 +137,7 @@ static const struct leat_replica_row *end_by_marks(const struct given *given)
     return end;
 }
 
-/* What was given, where it is decided otherwise. */
+/* Prints the case in which the decision differs from the model. */
 static void tell(const struct given *given, const struct leat_replica_row *end)
 {
     printf("the model ends with segment %d, %d bytes; all heard %d, enough %u\n",
@@ -198,7 +198,8 @@ static void check_tail(const struct given *given, const struct leat_log_decision
     if (found) assert_memory_equal(&decision->tail, tail, sizeof *tail);
 }
 
-/* What one writer wrote is the same in all copies of a segment: where it begins, and what it names in front of it. */
+/* The bytes of one writer are the same in all copies of a segment: its base offset, and the previous segment that it
+ * names. */
 static void rows_make(struct given *given)
 {
     static const uint32_t lengths[] = {100, 200, 300};

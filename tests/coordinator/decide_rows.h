@@ -5,7 +5,7 @@
 
 #include "coordinator/metadata/tail.h"
 
-/* Who was heard of one log. */
+/* The nodes that reported on one log. */
 struct co_hearing {
     const uint32_t *nodes; /* of each row, whose it is */
     uint32_t enough;       /* most of the log's copies: so many are not damaged at once */

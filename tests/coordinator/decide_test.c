@@ -447,8 +447,8 @@ static struct leat_log_decision decide_case(const struct one_case *given)
     return decision;
 }
 
-/* Goal: one damaged copy of an older segment never says where a log ends while a whole one of it and the head are
- * heard; and nothing waits for more when all were heard. */
+/* Goal: one corrupt copy of an older segment never says where a log ends while a whole copy of that segment and the
+ * head are reported; and no decision waits for more reports when all nodes have reported. */
 static void decide_replicas_of_a_damaged_older_segment_ends_behind_the_head(void **state)
 {
     (void)state;
@@ -567,7 +567,7 @@ static void decide_replicas_finds_what_an_operator_left(void **state)
     assert_true(!holds[0] && holds[1]);
 }
 
-/* What lost its bytes decides nothing, whatever it was; people are told of it. */
+/* A replica that lost its bytes decides nothing, whatever it was; the operator is told of the loss. */
 static void decide_replicas_tells_of_what_is_lost(void **state)
 {
     (void)state;

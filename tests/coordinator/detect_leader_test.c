@@ -94,7 +94,8 @@ static void another_leader_is_watched_anew(void **state)
     calls[0] = '\0';
 }
 
-/* What n1 (voter 2) and n2 (voter 3) say of the loss of their leader, voter 3 or whoever; this is voter 1. */
+/* The reports of n1 (voter 2) and n2 (voter 3) on the loss of their leader, voter 3 or another; this node is voter
+ * 1. */
 static void voter_with_the_longest_log_of_a_majority_takes_over(void **state)
 {
     (void)state;
@@ -264,7 +265,7 @@ static void address_of_who_has_gone_is_tried(void **state)
     }
 }
 
-/* Who has just begun to lead watches all anew, and tries whom it does not hear. */
+/* A new leader begins to watch all nodes from now on, and probes the nodes that it does not hear. */
 static void new_leader_watches_all_anew(void **state)
 {
     (void)state;
@@ -293,7 +294,7 @@ static void new_leader_watches_all_anew(void **state)
     }
 }
 
-/* The first voter's word counts like any; it is told, and tried, like any. */
+/* The first voter's report counts like any voter's; the first voter gets reports and probes like any voter. */
 static void first_voter_is_told_heard_and_tried_like_others(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is alive, with a clock of the test's. Links, raft, pings, probes and the queue of requests are stood in for,
- * and what is asked of them is written down: so this is for one test's program. */
+/* The failure detector, with a clock of the test's. This file plays links, raft, pings, probes and the queue of
+ * requests, and writes their calls to the trace. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_DETECT_RIG_H
 #define LEAT_TESTS_COORDINATOR_DETECT_RIG_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is alive, round by round: silence, patience, proof, and rounds that come late. Each bound on both sides. */
+/* The failure detector, round by round: silence, patience, proof, and rounds that come late. Each bound on both
+ * sides. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +80,8 @@ static void deaf_leader_declares_nobody_for_silence(void **state)
     }
 }
 
-/* Of silence, of an address at which nobody listens, of a leader that was lost: who does not lead says none of it. */
+/* Only the leader declares a crash: by silence, by an address at which no process listens, or by the loss of the leader
+ * before. */
 static void nobody_but_the_leader_declares_a_crash(void **state)
 {
     (void)state;
@@ -99,7 +101,7 @@ static void nobody_but_the_leader_declares_a_crash(void **state)
     }
 }
 
-/* Whoever was silent for long before is waited for longer, up to a limit; the memory of it fades. */
+/* A node that was silent for long before gets more patience, up to a limit; old silences count less and less. */
 static void patience_is_made_of_silences_before(void **state)
 {
     (void)state;
@@ -130,7 +132,8 @@ static void patience_is_made_of_silences_before(void **state)
         }
 }
 
-/* A silence is measured from one answer to the next, not before there was one, nor of who has crashed. */
+/* A silence is measured from one answer to the next, not before the first answer, and not for a node that has
+ * crashed. */
 static void answers_are_what_is_heard(void **state)
 {
     (void)state;
@@ -230,7 +233,8 @@ static void round_takes_longer_with_many_nodes(void **state)
     assert_int_equal(co_confirm_us(coordinator), CONFIRM_US);
 }
 
-/* What others sent while this process stood still lies unread: nobody was silent meanwhile, and nobody was heard. */
+/* Messages that came while this process stood still are unread: no node counts as silent for that time, and none as
+ * heard. */
 static void round_that_comes_late_judges_nobody_for_it(void **state)
 {
     (void)state;

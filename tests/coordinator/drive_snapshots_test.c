@@ -193,7 +193,7 @@ static void submit(size_t bytes)
     assert_int_equal(drive.applied, index);
 }
 
-/* What entries take in the log. */
+/* The bytes that entries take in the log. */
 static uint64_t weight(uint64_t from, uint64_t to)
 {
     uint64_t bytes = 0;
@@ -499,7 +499,7 @@ static void one_that_cannot_be_installed_stops_the_voter(void **state)
     }
 }
 
-/* What has come is let go of with the voter. */
+/* A snapshot that is being received is freed with the voter. */
 static void voter_closes_amid_one(void **state)
 {
     (void)state;
@@ -591,7 +591,7 @@ static void forming_that_fails_is_told(void **state)
     run_rc = LEAT_OK;
 }
 
-/* One entry, behind a snapshot. */
+/* One entry, after a snapshot. */
 static void log_of_one_entry_is_gone_on_from(void **state)
 {
     (void)state;
@@ -624,7 +624,7 @@ static void receive_candidate(raft_id from)
     fake_world_settle(&world);
 }
 
-/* One vote in a term, whatever happens in between: two would make two leaders. */
+/* One vote in a term, whatever happens in between: two votes would make two leaders. */
 static void vote_outlives_the_process(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What updates of raft's ask for, in the order that is safe; commit; what ends the drive. */
+/* The requests in an update of raft's, in the safe order; commit; the faults that end the drive. */
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/drive_rig.h"
 

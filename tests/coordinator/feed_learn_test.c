@@ -102,7 +102,7 @@ static void only_voters_of_the_cluster_are_asked(void **state)
     assert_ptr_equal(coordinator->feeder, peer);
 }
 
-/* Who say that they vote may be more than may. */
+/* More nodes may say that they vote than there may be voters. */
 static void only_so_many_are_drawn_from(void **state)
 {
     (void)state;

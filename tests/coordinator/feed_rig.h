@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What membership/feed.c calls beside links: raft's log, the tables, voters. */
+/* The functions that membership/feed.c calls, except links: raft's log, the tables, voters. */
 #ifndef LEAT_TESTS_COORDINATOR_FEED_RIG_H
 #define LEAT_TESTS_COORDINATOR_FEED_RIG_H
 

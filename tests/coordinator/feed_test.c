@@ -138,7 +138,7 @@ static void what_was_not_sent_is_tried_again(void **state)
              "call n1 kind 278 within 5000000 [2 10 1 +8:0000000001000000\n");
 }
 
-/* An answer to a message of before it asked anew says nothing of what it asks for now. */
+/* An answer to a message from before the learner asked again counts for nothing. */
 static void who_asks_anew_is_fed_from_there(void **state)
 {
     (void)state;

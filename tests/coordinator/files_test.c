@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is not taken from raft's files and messages although its checksum is right. */
+/* Contents of raft's files and messages that are refused although the checksum is right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static bool conf_passes(const uint8_t *bytes, size_t count)
     return leat_raft_configuration_valid(pages + PAGE - count, count);
 }
 
-/* Of as many servers as raft's configurations may have here, and one more. */
+/* A configuration with as many servers as may be, and with one more. */
 static void files_configuration_of_too_many_servers_does_not_pass(void **state)
 {
     (void)state;
@@ -227,8 +227,8 @@ static void files_entry_that_raft_cannot_have_given_keeps_the_voter_out(void **s
     assert_int_equal(log_start(first, first, UINT64_MAX - 5), LEAT_E_DAMAGED);
 }
 
-/* What a killed voter wrote and had not synced lies in the page cache. It is this one's word now, so it may not go with
- * the power. */
+/* The unsynced writes of a killed voter are in the page cache. The next start counts on these writes, so a power cut
+ * must not lose them. */
 static void files_that_a_killed_voter_left_are_synced_at_the_start(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ static void whoever_began_alone_is_voter_one(void **state)
     TRACE_IS("OK\ndisk: make raft/, list raft/\n");
 }
 
-/* A crash of the disk at each of the steps: the caller is told, and nothing is left open. */
+/* The disk fails at each of the steps: the caller gets the error, and no file is left open. */
 static void each_step_may_fail(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What form.c calls beside links: raft, voters, the coordinator; and a disk that is written down. This node is "me" at
- * "b:1"; n0 to n3 are at "a:1", "c:1", "d:1" and "e:1" and say the ids 10 to 13. */
+/* The functions that form.c calls, except links: raft, voters, the coordinator; and a disk whose calls are recorded.
+ * This node is "me" at "b:1"; n0 to n3 are at "a:1", "c:1", "d:1" and "e:1" and say the ids 10 to 13. */
 #ifndef LEAT_TESTS_COORDINATOR_FORM_RIG_H
 #define LEAT_TESTS_COORDINATOR_FORM_RIG_H
 
@@ -142,7 +142,7 @@ static inline int finish(void **state)
 }
 #define FORM_TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
-/* What was asked of the disk since the last time. */
+/* The disk's calls since the last time. */
 static inline void disk_trace(void)
 {
     trace("disk: %s\n", journal.text);

@@ -53,7 +53,7 @@ static void hostile_form_is_refused(void **state)
     rig_destroy(rig);
 }
 
-/* What is said in a node's name is taken from that node's link only. */
+/* A command in a node's name is accepted only on that node's link. */
 static void hostile_commands_in_other_names_are_denied(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void hostile_commands_in_other_names_are_denied(void **state)
     rig_destroy(rig);
 }
 
-/* What a node says of itself, beside its names and addresses. */
+/* Properties that a node reports of itself besides its names and addresses. */
 struct traits {
     const char *rack, *kafka_address, *host;
 };
@@ -158,7 +158,8 @@ static struct leat_machine_node *liar_node(struct rig *rig, unsigned at)
     return leat_machine_node_find(&rig->nodes[at].coordinator->machine, "liar", 4);
 }
 
-/* Whoever comes up at another node's address takes its mail, and keeps it out. Of a voter also while it is down. */
+/* A node that came up at another node's address would get that node's messages and keep that node out. The address of a
+ * voter is refused also while the voter is down. */
 static void hostile_node_takes_nobodys_address(void **state)
 {
     (void)state;
@@ -185,7 +186,7 @@ static void hostile_node_takes_nobodys_address(void **state)
     rig_destroy(rig);
 }
 
-/* Whatever a node says of itself is shown by all others: it has no control characters. */
+/* All nodes show what a node reports of itself, so control characters in it are refused. */
 static void hostile_node_is_shown_as_text(void **state)
 {
     (void)state;

@@ -150,7 +150,7 @@ static inline void say_now(void *arg)
     liar->done = liar->rc != LEAT_OK;
 }
 
-/* What came of it: the refusal, or that it was sent. */
+/* The result: the refusal, or OK when the message was sent. */
 static inline leat_err say(struct liar *liar, uint16_t kind, bool asks,
                            const struct leat_msg_writer *body)
 {

@@ -217,7 +217,7 @@ static void hostile_snapshots_are_refused(void **state)
     rig_destroy(rig);
 }
 
-/* That somebody crashed, and whom to fence, is the leader's word, of what is committed. */
+/* Only the leader reports crashes and fences, from committed entries. */
 static void hostile_verdicts_and_fences_are_not_believed(void **state)
 {
     (void)state;

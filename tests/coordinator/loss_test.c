@@ -108,7 +108,7 @@ static void loss_waits_for_whoever_may_have_it(void **state)
     assert_int_equal(log_of(0)->epoch.v, machine->streams[0].desc->streamlets[0].epoch.v);
 }
 
-/* Of several that are down the first is named, and who is gone is not waited for. */
+/* Of several nodes that are down the first is named, and a node that is gone is not waited for. */
 static void loss_names_the_first_that_is_down(void **state)
 {
     (void)state;

@@ -175,9 +175,8 @@ static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(voi
     waiting_free(&it);
 }
 
-/* Whoever drains them all can make no stream any more, and wonders why; so the last one is told from others.
- * One that is down counts: it may come back. An entry is taken all the same: voters of a version that knew no
- * last one do. */
+/* If all nodes were drained no stream could be made, so the last node is recognized. A node that is down counts, since
+ * it may come back. The entry itself is applied all the same: voters of a version without this rule apply it. */
 static void machine_tells_the_last_node_and_takes_its_drain(void **state)
 {
     (void)state;
@@ -200,8 +199,8 @@ static void machine_tells_the_last_node_and_takes_its_drain(void **state)
     waiting_free(&it);
 }
 
-/* What is lost is given up only when every node was heard that may come back, by the owner of now;
- * and offsets go on behind every earlier jump, whatever is known of that. */
+/* Missing records are given up only by the present owner, and only when every node that may come back has been heard.
+ * Offsets go on after every earlier offset gap, whatever is known of the gap. */
 static void machine_loss_is_accepted_once_all_were_heard(void **state)
 {
     (void)state;

@@ -291,7 +291,8 @@ static void machine_unknown_entry_stops_the_voter(void **state)
     free(m);
 }
 
-/* The entry is on all voters, and again at each of their starts: were it to stop one, no cluster. */
+/* The entry is on all voters, and is applied again at each of their starts: if one start stopped at the entry, all
+ * would. */
 static void machine_entry_that_is_no_command_is_refused(void **state)
 {
     (void)state;
@@ -325,7 +326,7 @@ static void machine_entry_that_is_no_command_is_refused(void **state)
     free(wrapped);
 }
 
-/* One of the two could not be found, and the table of names would lose the other. */
+/* Of two streams with one name only one could be found, and the table of names would lose the other stream. */
 static void machine_snapshot_with_two_streams_of_a_name_is_refused(void **state)
 {
     (void)state;

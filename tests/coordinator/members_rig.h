@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What members.c calls beside links: raft, the tables, voters' names, and who waits for an answer. This node is "me",
- * voter 1; n0 to n3 would have the ids 10 to 13. */
+/* The functions that members.c calls, except links: raft, the tables, voters' names, and the requests that wait for an
+ * answer. This node is "me", voter 1; n0 to n3 would have the ids 10 to 13. */
 #ifndef LEAT_TESTS_COORDINATOR_MEMBERS_RIG_H
 #define LEAT_TESTS_COORDINATOR_MEMBERS_RIG_H
 

@@ -161,7 +161,7 @@ static void voter_of_lost_data_leaves_before_it_comes(void **state)
     TRACE_IS("done OK\n");
 }
 
-/* Of a voter that is there already: asked once more whether it knows. */
+/* A voter that is there already is asked once more whether it knows. */
 static void voter_that_is_there_is_asked_once_more(void **state)
 {
     (void)state;
@@ -206,7 +206,8 @@ static void this_node_is_no_other(void **state)
     }
 }
 
-/* Who began alone has an address that nobody can reach, or no name: that comes first. */
+/* A voter that began alone has an address that no other node can reach, or no name: the change of voters mends that
+ * first. */
 static void own_address_is_put_right_first(void **state)
 {
     (void)state;
@@ -463,7 +464,7 @@ static void what_is_no_configuration_is_not_proposed(void **state)
     TRACE_IS(none);
 }
 
-/* What has ended, or was never begun, takes no step. */
+/* A change that has ended, or was never begun, takes no step. */
 static void step_is_taken_only_by_what_runs(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose a streamlet is: what an owner says of it (opened, a version raised, moved), and requests that come twice. What
- * is refused changes nothing: the whole state is compared. */
+/* The owner of a streamlet: an owner's entries (opened, generation raised, moved), and requests that come twice. A
+ * refused entry changes nothing: the whole state is compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

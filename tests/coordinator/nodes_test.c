@@ -161,7 +161,8 @@ static void node_of_a_name_or_address_that_cannot_be_is_refused(void **state)
     }
 }
 
-/* One address is one node's that is up; of who is not, or has crashed, another may have it. */
+/* An address belongs to one node that is up; the address of a node that is not up, or has crashed, is free for another
+ * node. */
 static void node_takes_no_address_of_one_that_is_up(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Worlds of chance for an attempt of recovery: nodes, streams, logs and what nodes have told of them. After cmocka.h.
- * For one test program only. */
+/* Random worlds for an attempt of recovery: nodes, streams, logs and the nodes' reports. After cmocka.h. For one test
+ * program only. */
 #ifndef LEAT_TESTS_COORDINATOR_PREPARE_RIG_H
 #define LEAT_TESTS_COORDINATOR_PREPARE_RIG_H
 
@@ -126,7 +126,7 @@ static inline struct leat_log_record record_make(void)
     return record;
 }
 
-/* What a node may hold of it: much of it where the log ends, or the segment before that. */
+/* A replica that a node may report of the log: mostly where the log ends, or the segment before. */
 static inline struct leat_replica_row row_make(const struct co_recover_log *log)
 {
     const uint32_t bytes = 96 + 4 * (uint32_t)below(2);

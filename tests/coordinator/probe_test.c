@@ -135,7 +135,8 @@ static void run_at(uint64_t at_us)
 
 /* ---- probes ---- */
 
-/* Nobody listens: that is said. Closed by ourselves, or a machine that is out of something, says nothing. */
+/* No process listens at the address: the probe reports that. A connection that this node closed, or a machine without
+ * resources, reports nothing. */
 static void address_that_refuses_is_told(void **state)
 {
     (void)state;

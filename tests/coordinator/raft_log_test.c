@@ -45,7 +45,7 @@ static void log_put(struct leat_raft_log *log, uint64_t first, uint64_t last, ui
     assert_int_equal(leat_raft_log_flush_now(log), LEAT_OK);
 }
 
-/* What a cluster of one voter begins with. */
+/* The first configuration of a cluster of one voter. */
 static struct raft_buffer configuration_make(void)
 {
     struct raft_configuration configuration;

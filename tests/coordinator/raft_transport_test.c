@@ -261,7 +261,7 @@ static void voter_that_has_forgotten_what_it_acknowledged_stops(void **state)
              "raft: type 1 of 11 at h1:1 commit 12\n");
 }
 
-/* What begins the count anew, and what leaves it as it is. */
+/* Messages that reset the count, and messages that leave the count as it is. */
 static void only_heartbeats_at_the_same_end_count(void **state)
 {
     (void)state;

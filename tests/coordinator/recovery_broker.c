@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the coordinator tells and asks the model broker: streams, deaths, marks, bytes. */
+/* The coordinator's reports and requests to the model broker: streams, deaths, marks, bytes. */
 #include "tests/coordinator/recovery_parts.h"
 
 /* ---- taking over ---- */

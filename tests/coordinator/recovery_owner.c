@@ -59,7 +59,7 @@ static struct copy *copy_open(struct model *model, unsigned from, unsigned to, s
     return copy;
 }
 
-/* What no decision can look at any more. Open copies of this epoch stay: they are old marks. */
+/* Deletes copies that no decision can use any more. Open copies of this epoch stay, as old open replicas. */
 static void copies_forget(struct model *model, unsigned log, uint64_t head)
 {
     for (unsigned at = 0; at < model->rig->node_count; at++)
@@ -97,8 +97,8 @@ static void own_request(struct model *model, unsigned at, unsigned log,
     rig_ask(request);
 }
 
-/* The copies at some nodes are lost: others are restamped, a replacement is made whole, and the
- * coordinator is told before anything more is acked. */
+/* The copies at some nodes are lost: the other copies are restamped, a replacement is made whole, and the coordinator
+ * has the new generation before any further ack. */
 static void own_lose(struct model *model, unsigned at, unsigned log, unsigned lost)
 {
     struct own *own = &model->nodes[at].own[log];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the model broker know of each other. Private to recovery_*.c. */
+/* The functions and structs that the parts of the model broker share. Private to recovery_*.c. */
 #ifndef LEAT_TESTS_COORDINATOR_RECOVERY_PARTS_H
 #define LEAT_TESTS_COORDINATOR_RECOVERY_PARTS_H
 

@@ -18,7 +18,7 @@ enum {
     MODEL_EPOCHS_MAX = 65536,
 };
 
-/* What one writer wrote, or tried to, into one segment. Every copy is a prefix of it. */
+/* The bytes that one writer wrote, or tried to write, into one segment. Every copy is a prefix of these bytes. */
 struct truth {
     unsigned log;
     uint64_t segment, base;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the leader knows of recoveries, told to the others: when, to whom, every field of it, and what is believed. */
+/* The leader's report of recoveries to the other nodes: when it is sent, to which nodes, each of its fields, and which
+ * reports are believed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What membership/requests.c calls beside links: raft, the tables, what makes records, and who waits for an answer. */
+/* The functions that membership/requests.c calls, except links: raft, the tables, the encoders of records, and the
+ * requests that wait for an answer. */
 #ifndef LEAT_TESTS_COORDINATOR_REQUESTS_RIG_H
 #define LEAT_TESTS_COORDINATOR_REQUESTS_RIG_H
 

@@ -381,7 +381,7 @@ static void answer_of_a_leader_before_means_nothing(void **state)
     TRACE_IS("queue, pending r0 r1\nqueue, pending r0 r1\n");
 }
 
-/* What one of an earlier term has is sent to who leads in a later one at once. */
+/* A request that the leader of an earlier term has is sent to the leader of a later term at once. */
 static void later_leader_gets_everything_unanswered(void **state)
 {
     (void)state;

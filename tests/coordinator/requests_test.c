@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request is told: at once, when it was applied, when the tables were replaced, and when there is no end. */
+/* The answer of a request: at once, when its entry was applied, when the tables were replaced, and when no answer
+ * comes. */
 #include "coordinator/membership/requests.h"
 #include "tests/coordinator/requests_rig.h"
 

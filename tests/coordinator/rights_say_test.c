@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each kind of message and each command needs, whose incarnation somebody speaks for, and which of raft's
- * messages no honest voter sends: both sides of each bound. */
+/* The right that each kind of message and each command needs, the incarnation in whose name it is sent, and the
+ * messages of raft's that no honest voter sends: both sides of each bound. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

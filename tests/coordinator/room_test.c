@@ -166,7 +166,7 @@ static void node_without_room_is_passed_over(void **state)
     rig_end(rig);
 }
 
-/* What a snapshot does not keep voters would differ in. */
+/* A number that a snapshot did not keep would differ between voters. */
 static void room_is_kept_in_snapshots(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void room_is_kept_in_snapshots(void **state)
     rig_end(rig);
 }
 
-/* Entries of before there was a limit make what they made. */
+/* Entries from before there was a limit have the same effect as then. */
 static void room_of_nodes_of_old_is_not_known(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static leat_err adopt(struct rig *rig, uint64_t number, size_t bytes)
     return end(rig);
 }
 
-/* Of an adoption that never ends no more is kept than a row of each log there is, and nothing when another begins. */
+/* An adoption that never ends keeps at most one row of each log, and no row when another adoption begins. */
 static void adoption_has_room_for_a_row_of_each_log(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ enum {
     RACK_LONG = LEAT_RACK_BYTES_MAX
 };
 
-/* What is written; a test changes one thing of it. */
+/* The contents that are written; a test changes one value. */
 struct shape {
     uint32_t version, fields;
     uint32_t id_bytes, node_fields, nodes, node_id_bytes;

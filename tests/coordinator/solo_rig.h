@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One source of coordinator/ by itself: links, answers, clock and dice are the test's, and what is asked of them is
- * written down, every field of it. What else the source calls stands in its test. For one test program only. */
+/* One source file of coordinator/ by itself: the test plays links, answers, clock and random numbers, and writes each
+ * request to the trace with every field. The test also plays the other functions that the source calls. For one test
+ * program only. */
 #ifndef LEAT_TESTS_COORDINATOR_SOLO_RIG_H
 #define LEAT_TESTS_COORDINATOR_SOLO_RIG_H
 
@@ -60,7 +61,7 @@ static inline uint64_t bytes_number(const uint8_t *bytes, unsigned count)
     return value;
 }
 
-/* One thing of a control body; arrays as "[count". Bytes that are no text as hexadecimal digits. */
+/* One value of a control body; arrays as "[count". Bytes that are no text as hexadecimal digits. */
 static inline size_t control_part(const uint8_t *at)
 {
     size_t bytes = 0, head = 1;
@@ -201,7 +202,7 @@ static void solo_node_log(void *ctx, enum leat_node_log_level level, const char 
     trace("node log %u: %s\n", level, line);
 }
 
-/* Of raft's memory: how many pieces there are; the n-th from now is not to be had (0: all are). */
+/* The number of raft's allocations; the n-th from now fails (0: none). */
 static long raft_pieces;
 static unsigned raft_fail_at;
 

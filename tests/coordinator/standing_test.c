@@ -321,7 +321,7 @@ static void node_stands_by_who_is_heard(void **state)
     begin(NULL);
 }
 
-/* From crashed there is no way back; each change is told once, and being alone begins with the next ping. */
+/* A crashed node stays crashed; each change is reported once, and isolation begins with the next ping. */
 static void standing_is_told_once_and_crashed_is_for_good(void **state)
 {
     (void)state;
@@ -422,7 +422,7 @@ static bool word_of_leader(const struct peer_of_test *from)
     return word.leads && word.term >= least && from->leads;
 }
 
-/* That it has crashed: the leader's word is a verdict, a voter's makes it ask anew. */
+/* A report that this node has crashed: the leader's report is a verdict, a voter's report makes this node ask again. */
 static enum leat_standing after_word(const struct peer_of_test *from, enum leat_standing before)
 {
     const bool over = word.incarnation > coordinator->incarnation ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a coordinator says of the cluster to people: its voters, who leads, what is wrong, for whom a start waits. */
+/* A coordinator's report of the cluster for operators: its voters, its leader, its faults, the node for which a start
+ * waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -239,7 +239,7 @@ static void files_put(bool formed, bool differs)
     vote_is(&vote, &vote);
 }
 
-/* Whatever fails is told, nothing stays open or allocated, and the next start reads all of it. */
+/* Any failure is reported, nothing stays open or allocated, and the next start reads everything. */
 static void start_that_fails_leaves_all_as_it_is(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void start_that_fails_leaves_all_as_it_is(void **state)
     assert_true(calls > 40);
 }
 
-/* What a formation that was cut off left, all of it. */
+/* All files of a formation that was cut off. */
 static void formation_that_was_cut_off_leaves_no_file(void **state)
 {
     (void)state;

@@ -166,7 +166,7 @@ static void joining_writes_no_entry(void **state)
     leat_raft_log_close(&raft_log);
 }
 
-/* What a formation that was cut off left is removed, and its numbers don't come again. */
+/* The files of a formation that was cut off are removed, and their numbers are not used again. */
 static void forming_that_was_cut_off_is_begun_anew(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void forming_that_was_cut_off_is_begun_anew(void **state)
     leat_raft_log_close(&raft_log);
 }
 
-/* One round at a time; what comes meanwhile is the next one's. */
+/* One round at a time; entries that come meanwhile go into the next round. */
 static void rounds_are_written_and_synced_one_behind_the_other(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void rounds_are_written_and_synced_one_behind_the_other(void **state)
     leat_raft_log_close(&raft_log);
 }
 
-/* What is cut while its round is in flight is not durable under its index any more. */
+/* An entry that is cut while its round is in flight is not reported as durable under its index. */
 static void entry_cut_in_flight_is_not_told_durable(void **state)
 {
     (void)state;
@@ -344,7 +344,7 @@ static void segment_is_filled_to_its_last_byte(void **state)
     }
 }
 
-/* Of several entries those that fit; the first always, however large. */
+/* A round takes the entries that fit into its segment; the first entry always, however large. */
 static void round_takes_what_fits_its_segment(void **state)
 {
     (void)state;
@@ -550,8 +550,7 @@ static leat_err act_flush(void)
     return raft_log.failed;
 }
 
-/* Whatever fails is told, and after a write or a flush that failed nothing is written any more: what the disk has
- * is unknown. */
+/* Any failure is reported, and after a failed write or flush nothing more is written: the state on disk is unknown. */
 static void failure_of_any_operation_is_told_and_final(void **state)
 {
     (void)state;
@@ -617,7 +616,7 @@ static void full_disk_or_lack_of_memory_is_no_failure(void **state)
     leat_raft_log_close(&raft_log);
 }
 
-/* A snapshot that can't be saved leaves the one before, and is told. */
+/* A snapshot that can't be saved leaves the previous snapshot, and the failure is reported. */
 static void failure_of_a_snapshot_leaves_the_one_before(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@
 
 /* ---- recovery ---- */
 
-/* What an attempt found, as rows. */
+/* The result of an attempt, as rows. */
 struct found {
     struct replica replicas[REPLICAS];
     struct leat_tail_row rows[REPLICAS];
@@ -125,7 +125,7 @@ static struct content content_of(const struct world *it, const struct found *fou
     return it->tail;
 }
 
-/* Who is said to hold the end has all of the log up to there. */
+/* Each node that is said to hold the end has all bytes of the log up to the end. */
 static bool holders_have(const struct world *it, const struct found *found,
                          const struct leat_tail *tail, struct content upto)
 {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One rule of the log, broken. */
+/* One broken rule of the log. */
 enum walk_rule {
     WALK_NONE,
     WALK_IDLE_CLOSES,     /* an idle log closes its head, and has nothing open */
@@ -36,7 +36,7 @@ struct walk_count {
 };
 
 const char *walk_rule_name(enum walk_rule rule);
-/** One walk of so many steps. true: nothing that was acked is lost, or stands beside something else. */
+/** One walk of so many steps. true: no acked record is lost or has another record at its offset. */
 bool walk_once(enum walk_rule rule, uint64_t seed, unsigned steps, struct walk_count *count);
 
 #endif

@@ -16,7 +16,7 @@ struct replica *walk_find(struct world *it, uint32_t node, int segment, uint32_t
     return NULL;
 }
 
-/* One under the same key is replaced. */
+/* A replica with the same key is replaced. */
 static void put(struct world *it, struct replica rep)
 {
     struct replica *at = walk_find(it, rep.node, rep.segment, rep.epoch);

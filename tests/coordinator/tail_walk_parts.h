@@ -115,7 +115,7 @@ struct replica *walk_find(struct world *it, uint32_t node, int segment, uint32_t
 /** A node owns the log in an epoch; it went up to `tail` when that began. */
 void walk_owner_new(struct world *it, uint32_t node, uint32_t epoch, int segment,
                     struct content tail, struct leat_extent id);
-/** One step of one owner, the current one or another. */
+/** One step of one owner, be it the current owner or a former one. */
 void walk_owner_step(struct world *it, uint32_t node);
 
 static inline struct content full_of(const struct replica *rep)

@@ -50,7 +50,7 @@ static void cut(struct rig *rig, unsigned a, unsigned b, uint64_t until_us)
     sim_net_cut(rig->world, rig->nodes[b].name, rig->nodes[a].name, until_us);
 }
 
-/* As a voter of before there were names has it on its disk. */
+/* A voter's disk as a version without names has left it. */
 static void forget_names(struct rig *rig, unsigned node)
 {
     struct raft_configuration *configuration =

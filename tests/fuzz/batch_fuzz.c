@@ -41,7 +41,8 @@ static void records_rebuild(const struct leat_batch *batch, const uint8_t *recor
     free(out);
 }
 
-/* What the check takes reads record after record, each in its place, and the greatest time is the one told. */
+/* In a batch that passes the check, the records follow each other without a gap, and the largest time is the
+ * batch's. */
 static void records_follow(const struct leat_batch *batch, const uint8_t *records, size_t bytes)
 {
     struct leat_record_reader reader;

@@ -36,7 +36,7 @@ static struct leat_file *file_of(struct fake_world *world, const char *name, uin
     return file;
 }
 
-/* The memory and the files of a test are few: what a row says of others is brought down to them. */
+/* A test has little memory and few files: a row's numbers are brought down to these. */
 static void row_put(struct fake_world *world, const struct fuzz_piece *piece, uint32_t rows)
 {
     struct leat_row row = {0};
@@ -119,7 +119,7 @@ static bool store_open(struct fake_world *world, struct leat_store **out_store)
     return rc == LEAT_OK;
 }
 
-/* What is found of a segment, for comparison with the next start's. */
+/* The start's report of a segment, for comparison with the next start's. */
 struct told {
     struct leat_log_ref log;
     struct leat_segment_id id;
@@ -175,8 +175,8 @@ static bool told_is_of(const struct told *a, const struct told *b)
     return leat_log_ref_equal(a->log, b->log) && a->id.v == b->id.v && a->epoch.v == b->epoch.v;
 }
 
-/* What was good stays as it was. What was LOST for a file that was missing may be something else now that the start
- * has made the file, or nothing: a reservation. No more is found. */
+/* A good segment stays as it was. A segment that was LOST for a missing file may have another state now that the start
+ * has made the file, or be an empty reservation. No more segments are found. */
 static void told_check(const struct told *first, size_t count, const struct told *second,
                        size_t count_second)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in processes of their own: a world leaves what killed servers had in memory, and cannot be put back. What the
- * child has covered is told to libFuzzer as extra counters. For one source file of a target. */
+/* Runs in processes of their own: a world leaves memory of killed servers, and cannot be put back. The child's coverage
+ * goes to libFuzzer as extra counters. For one source file of a target. */
 #ifndef LEAT_TESTS_FUZZ_CHILD_H
 #define LEAT_TESTS_FUZZ_CHILD_H
 
@@ -22,14 +22,14 @@ extern uint8_t counters_end[] __asm__("__stop___sancov_cntrs")
 /* libFuzzer's own: while it is false its hooks for strcmp() and its like, which can't be wrapped, do nothing. */
 extern bool child_hooks_run __asm__("_ZN6fuzzer19RunningUserCallbackE") __attribute__((weak));
 
-/* What libFuzzer takes for coverage beside its own: the child's counters go here. */
+/* libFuzzer counts these bytes as coverage besides its own: the child's counters are copied here. */
 static uint8_t child_features[1 << 17] __attribute__((section("__libfuzzer_extra_counters"), used));
 static uint8_t *child_covered; /* shared with children */
 
 enum { CHILD_STUCK_SECONDS_MAX = 900 };
 
-/* What compares say is kept in the process that compares, so a child's is lost with it. libFuzzer's hooks, a third of a
- * run, give way to these: the linker wraps them (meson.build). */
+/* The results of compares stay in the process that compares, so a child's are lost with the child. libFuzzer's hooks, a
+ * third of a run, are replaced by these: the linker wraps them (meson.build). */
 #define CHILD_BARE __attribute__((used, no_sanitize("address", "undefined", "coverage")))
 #define CHILD_HOOK(name, ...)                                                                      \
     void __wrap___sanitizer_##name(__VA_ARGS__);                                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the writers of seed corpora share. */
+/* Functions that the writers of seed corpora share. */
 #ifndef LEAT_TESTS_FUZZ_CORPUS_H
 #define LEAT_TESTS_FUZZ_CORPUS_H
 

@@ -98,7 +98,7 @@ void corpus_node(void)
 
 enum { OPENS = 1, HAS_KEY = 2, SPOILT = 1 };
 
-/* What the other end says, as hello_fuzz.c reads it. */
+/* A frame of the peer, as hello_fuzz.c reads it. */
 static void frame_say(struct corpus_pieces *pieces, uint8_t piece_kind, unsigned kind,
                       uint8_t flags, const void *control, size_t control_bytes, const char *payload)
 {

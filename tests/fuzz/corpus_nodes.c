@@ -186,7 +186,7 @@ static void crash_write(void)
     command_end("recover", WRAPPED, &w);
 }
 
-/* One of each reason: a start, a recovery, a move, a loss. */
+/* One entry of each reason: a start, a recovery, a move, a loss. */
 static void assign_write(void)
 {
     static const char *const names[] = {"start", "recovery", "move", "loss"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An RDMA device and its connection manager in this process: what os/rmem_verbs*.c call of libibverbs and librdmacm.
- * Whatever is asked of a right key and lies inside what is registered happens at once, else the request fails. What
- * both sides tell one another as they connect may be changed on the way: fake_verbs.h. */
+/* An RDMA device and its connection manager in this process: the functions of libibverbs and librdmacm that
+ * os/rmem_verbs*.c call. A request with a right key, inside the registered memory, happens at once; any other request
+ * fails. The private data that both sides exchange as they connect may be changed on the way: fake_verbs.h. */
 #include "fake_verbs.h"
 
 #include "fuzz.h"
@@ -222,7 +222,7 @@ int rdma_set_option(struct rdma_cm_id *at, int level, int name, void *value, siz
 
 /* ---- connecting ---- */
 
-/* What arrives of what one side has said. */
+/* The part of one side's private data that arrives at the other side. */
 static size_t arrives(const struct fake_verbs_tale *tale, const struct rdma_conn_param *param,
                       uint8_t out[PRIVATE_BYTES])
 {
@@ -375,7 +375,7 @@ static void completion_put(struct ibv_cq *at, uint64_t wr_id, enum ibv_wc_status
     LEAT_ASSERT(eventfd_write(queue->cq.channel->fd, 1) == 0);
 }
 
-/* One request; false: it fails, and so does all behind it. */
+/* One request; false: the request fails, and so do all later requests. */
 static bool request_run(const struct ibv_send_wr *wr)
 {
     uint64_t at = wr->wr.rdma.remote_addr, bytes = 0;

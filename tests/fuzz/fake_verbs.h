@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fake RDMA device changes of what both sides say as they connect. */
+/* How the fake RDMA device changes the private data that both sides exchange as they connect. */
 #ifndef LEAT_TESTS_FUZZ_FAKE_VERBS_H
 #define LEAT_TESTS_FUZZ_FAKE_VERBS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a home of consumer groups keeps in its log: its table, as start entries hold it, and records. A
- * table or a record that is not right breaks the home by name. What is taken keeps the rules of groups/table.h,
- * gives the same bytes again, and can be gone on with: whatever members then ask, what the home writes down of
- * it can be read. The input: pieces (fuzz.h). */
+/* The log of a home of consumer groups: its table, as start entries have it, and records. A table or a record that is
+ * not right breaks the home by name. A table that is loaded keeps the rules of groups/table.h, encodes to the same
+ * bytes again, and can be used: whatever requests members then send, the records that the home writes can be read. The
+ * input: pieces (fuzz.h). */
 #include "fuzz.h"
 
 #include <stdio.h>

@@ -61,7 +61,7 @@ static uint64_t random_next(void *ctx)
     (void)ctx;
     return 7;
 }
-/* Of the input: what the fuzzer learns of one tag is no help with the next input. */
+/* The input decides the secret: a tag that the fuzzer learns in one input is no help with the next input. */
 static uint32_t secret;
 static void random_secret(void *ctx, void *out, size_t bytes)
 {

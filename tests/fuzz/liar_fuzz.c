@@ -60,7 +60,7 @@ enum op {
     OP_BECOME,        /* byte: it is of this kind, with these bytes as control body */
     OPS,
 };
-/* What OP_FIELD does with the value number n: a byte n, a byte of these, eight bytes. */
+/* How OP_FIELD uses the value number n: a byte n, a byte of these, eight bytes. */
 enum field { FIELD_IS, FIELD_ADD, FIELD_ARRAY, FIELD_BIN, FIELD_NONE, FIELD_TWICE, FIELDS };
 
 struct lie {

@@ -45,7 +45,7 @@ static bool command_wrap(const uint8_t *command, size_t bytes, uint8_t session, 
     return !out->overflow && leat_machine_command_known(out->bytes, out->used);
 }
 
-/* What a newer program wrote stops a voter on purpose. */
+/* An entry of a newer program stops a voter on purpose. */
 static void both_apply(struct leat_machine *a, struct leat_machine *b, const uint8_t *bytes,
                        size_t count, bool known)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every decoder of bodies between clients and servers: those of the tables, and those that are written by hand. The
- * first byte picks one. What decodes is encoded again; that must decode, and encode to the same bytes. The functions of
- * the fast path read and write what their tables do. */
+/* Every decoder of bodies between clients and servers: the decoders of the tables, and the decoders written by hand.
+ * The first byte picks a decoder. A body that decodes is encoded again; the result must decode, and encode to the same
+ * bytes. The functions of the fast path read and write the same bytes as their tables. */
 #include "fuzz.h"
 
 #include "rows_fuzz.h"
@@ -10,7 +10,7 @@
 
 enum { OUT_BYTES = 256 * 1024 };
 
-/* Those by hand first: locate, stream. */
+/* The decoders written by hand first: locate, stream. */
 static const leat_msg_row_fn rows[] = {
     leat_msg_locate_place_row,
     leat_msg_stream_row,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes send one another: raft's messages, committed entries, rows of a collection, bodies between primary and
- * backup, grants. The first byte picks one. What decodes is encoded again; that must decode, and encode to the same
- * bytes. */
+/* The bodies between nodes: raft's messages, committed entries, rows of a collection, bodies between primary and
+ * backup, grants. The first byte picks a decoder. A body that decodes is encoded again; the result must decode, and
+ * encode to the same bytes. */
 #include "fuzz.h"
 
 #include "base/mem.h"

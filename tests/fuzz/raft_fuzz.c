@@ -224,7 +224,7 @@ static void on_ready(void *owner)
     (void)owner;
 }
 
-/* A node of which no copy is known has none to tell of and cannot pull. */
+/* A node without a known copy reports no replicas and cannot pull. */
 static void on_collect(void *owner, struct leat_collect *collect)
 {
     const struct fake_world *world = owner;
@@ -261,7 +261,7 @@ static leat_err net_connect(void *ctx, const char *address, const struct leat_co
 }
 static const struct leat_net net = {.listen = net_listen, .connect = net_connect};
 
-/* Of a cluster of one voter, or of three, if there is a file that only those have. */
+/* As a voter in a cluster of one voter, or of three, if there is a file that only voters of three have. */
 static void coordinator_begin(struct fake_world *world)
 {
     static const struct leat_key key = {{"of the cluster"}};

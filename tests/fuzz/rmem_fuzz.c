@@ -225,7 +225,7 @@ static void section_add(unsigned kind, const uint8_t *body, size_t bytes)
     if (!leat_rmem_grant_add(&in.grant, (enum leat_rmem_kind)kind, body, bytes)) return;
 }
 
-/* The true section of that kind, or nothing, with room behind it. */
+/* The true section of that kind, or nothing, with free space after it. */
 static size_t section_true(unsigned kind, uint8_t out[RMEM_SECTION_BYTES])
 {
     size_t bytes = 0;
