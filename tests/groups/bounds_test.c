@@ -126,7 +126,7 @@ static void full_home_serves_the_groups_that_it_has(void **state)
     home_free(home);
 }
 
-/* Goal: who commits again what a group has needs no room, where there is none. */
+/* Goal: a commit of an offset that the group has already needs no room, where there is none. */
 static void commit_of_what_is_there_needs_no_room(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void commit_waits_for_each_of_its_questions(void **state)
     home_free(home);
 }
 
-/* Goal: what fits a batch's last byte fits, and nothing that is longer. */
+/* Goal: a record that ends with the batch's last byte fits, and no longer record does. */
 static void record_fits_up_to_the_last_byte(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ static void full_table_takes_no_idle_groups_of_others(void **state)
     home_free(home);
 }
 
-/* Goal: who leaves while its join waits is told so by both. */
+/* Goal: a member leaves while its join waits: the join and the leave are both answered accordingly. */
 static void member_that_leaves_while_it_joins_is_told(void **state)
 {
     (void)state;
@@ -393,7 +393,7 @@ static void member_that_leaves_while_it_joins_is_told(void **state)
     home_free(home);
 }
 
-/* Goal: what a group had shared out counts for nobody when all have left. */
+/* Goal: the assignments of a group count for no address when all members have left. */
 static void group_that_all_have_left_has_shared_out_nothing(void **state)
 {
     (void)state;
@@ -540,7 +540,7 @@ static void home_that_is_not_read_is_waited_for_in_time(void **state)
 
 enum { RETENTION = 60 * SECOND };
 
-/* Goal: a group of before the start is kept for the whole retention from the first use of its home, and no longer. */
+/* Goal: a group from before the start is kept for the whole retention from the first use of its home, and no longer. */
 static void group_of_before_is_kept_for_one_retention(void **state)
 {
     (void)state;

@@ -32,7 +32,7 @@ leat_err beat(struct home *home, const char *member, const char *instance, uint3
 leat_err leave(struct home *home, const char *member, const char *instance);
 leat_err commit(struct home *home, const char *member, uint32_t generation, uint32_t log,
                 uint64_t offset, const char *metadata);
-/** What is committed of that log; UINT64_MAX: nothing. */
+/** The committed offset of that log; UINT64_MAX: nothing is committed. */
 uint64_t fetched(struct home *home, uint32_t log, const char *metadata);
 /** Everybody gets its own name as an assignment. */
 void share_out(struct ask_group *sync, const struct leat_classic_call *joined);

@@ -167,7 +167,7 @@ static void group_second_member_brings_a_rebalance(void **state)
     home_free(home);
 }
 
-/* The leader takes its generation and never shares out: the others are told to join again. */
+/* The leader takes its generation and never sends assignments: the other members are told to join again. */
 static void group_leader_that_never_shares_out_is_dropped(void **state)
 {
     (void)state;
@@ -245,8 +245,8 @@ static void group_without_a_common_protocol_is_refused(void **state)
     home_free(home);
 }
 
-/* One namespace: a group of another kind is refused by name while it has members; offsets are seen from
- * both sides. */
+/* One namespace: a group of the other protocol is refused by name while it has members; both protocols see the
+ * offsets. */
 static void group_and_native_set_share_names_and_offsets(void **state)
 {
     (void)state;
@@ -338,7 +338,7 @@ static size_t answer_bytes(struct home *home, enum leat_groups_kind kind, const 
     return bytes;
 }
 
-/* Memory for an answer is counted before there is any: without room for it only its size is told. */
+/* Memory for an answer is counted before the answer is made: without room for the answer only its size is reported. */
 static void answer_without_room_tells_how_much_room_it_takes(void **state)
 {
     (void)state;

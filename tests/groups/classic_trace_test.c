@@ -221,7 +221,7 @@ static void one_member_comes_shares_out_and_goes(void **state)
     one_goes(a);
 }
 
-/* Two static members with names, b behind a; who leads is told of both. */
+/* Two static members with names, b after a; the leader gets both members. */
 static struct asked *two[2];
 static void two_come(void)
 {
@@ -297,7 +297,7 @@ static const struct asked *leaders_next_process_comes(void)
     return again;
 }
 
-/* With other metadata, so that the group is shared out anew. */
+/* With other metadata, so that the group rebalances. */
 static void followers_next_process_comes(const struct asked *again)
 {
     comes(of_group("old a", LEAT_GROUPS_CLASSIC_HEARTBEAT, two[0]));

@@ -15,7 +15,7 @@ static struct leat_groups_info info(const struct home *home)
     return out;
 }
 
-/* What it has counted is what it takes now. */
+/* The counters of the group equal a new count. */
 static void assert_counted(struct home *home, const char *name)
 {
     struct leat_group *group = leat_groups_group_find(home->groups, name);
@@ -292,7 +292,7 @@ static void deletion_of_no_offset_writes_nothing(void **state)
     home_free(home);
 }
 
-/* Goal: members whose assignments have no memory are told so, each once, and wait no more. */
+/* Goal: members whose assignments have no memory get that error, each once, and wait no more. */
 static void share_without_memory_is_told(void **state)
 {
     (void)state;

@@ -137,8 +137,8 @@ static void groups_unused_set_is_forgotten_with_its_offsets(void **state)
     home_free(home);
 }
 
-/* A home that goes to another node: a join that waits for the group to settle is told to ask again, never that
- * it is over. */
+/* A home goes to another node: a join that waits for the group to settle is told to ask again, never that the group is
+ * over. */
 static void groups_join_that_a_going_home_leaves_is_asked_again(void **state)
 {
     (void)state;
@@ -207,8 +207,8 @@ static void groups_home_that_was_followed_tells_no_offset(void **state)
     home_free(home);
 }
 
-/* Both joins wait until the home log takes appends again; then the second ends the first, which
- * stands behind it by then. */
+/* Both joins wait until the home log takes appends again; then the second join ends the first, which waits after the
+ * second by then. */
 static void groups_member_that_joins_twice_while_its_home_wakes_is_answered_twice(void **state)
 {
     (void)state;

@@ -108,7 +108,7 @@ static void trace_log(const struct leat_group_log *log)
               log->metadata ? log->metadata : "");
 }
 
-/* What came into the home log since the last look: kind, bytes and a sum of each record. */
+/* The records that came into the home log since the last look: kind, bytes and a sum of each record. */
 static void trace_records(void)
 {
     for (; batches_seen < home->batch_count; batches_seen++) {
@@ -234,7 +234,7 @@ static struct asked *asks(const char *name, enum leat_groups_kind kind, const ch
     snprintf(it->a.r.group, sizeof it->a.r.group, "%s", group);
     return it;
 }
-/* It comes; answered at once or later, which is told then. */
+/* Sends the request; the trace says whether it was answered at once. */
 static struct asked *comes(struct asked *it)
 {
     if (leat_groups_do(home->groups, &it->a.r)) on_answer(&it->a.r);

@@ -133,7 +133,7 @@ static void stored_classic_group_is_whole(void **state)
     }
 }
 
-/* Goal: what a classic group takes stored is of members that have joined, and in memory of all. */
+/* Goal: a classic group's stored bytes count only members that have joined, its memory counts all members. */
 static void member_that_has_not_joined_is_not_stored(void **state)
 {
     (void)state;
@@ -282,8 +282,8 @@ static void commit_is_not_larger_than_its_batch(void **state)
     }
 }
 
-/* Goal: who commits from outside what the group has already is not refused, though nothing is known of the stream any
- * more; of a log that is new to the group it has to be known. */
+/* Goal: a commit from outside of a log that the group has is not refused, though the stream is no longer known; for a
+ * log that is new to the group the stream has to be known. */
 static void outsider_commits_what_the_group_has(void **state)
 {
     (void)state;
@@ -549,7 +549,7 @@ static void idle_groups_of_others_stay_for_who_has_one(void **state)
     }
 }
 
-/* Goal: what was shared out in a group counts for its maker while it is shared out anew, and for no other address. */
+/* Goal: the assignments of a group count for its maker while the group rebalances, and for no other address. */
 static void assignments_count_for_the_maker_alone(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program of tests leaves behind. After cmocka.h. */
+/* Checks what a test program leaves behind. After cmocka.h. */
 #ifndef LEAT_TESTS_SETS_LEFT_H
 #define LEAT_TESTS_SETS_LEFT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What consumer groups refuse: more than a table may hold, and what there is no memory for. */
+/* The refusals of consumer groups: requests beyond the limits of a table, and requests without memory. */
 #include "groups/table.h"
 #include "rig.h"
 
@@ -245,8 +245,8 @@ static leat_err group_commits(struct home *home, const char *group, struct leat_
     return call_do(home, &call, group);
 }
 
-/* Neither does a commit in descending order move the table for each row, nor does a fetch look for each log at all that
- * are asked for. */
+/* A commit in descending order does not move the table for each row, and a fetch does not search all requested logs for
+ * each log. */
 static void commit_and_fetch_of_many_logs_take_a_few_steps_for_each(void **state)
 {
     (void)state;
@@ -338,8 +338,8 @@ static void outsider_commits_no_log_that_is_not_there(void **state)
     home_free(home);
 }
 
-/* Goal: a generation of many members over many logs stops nobody. Members are told in slices; the readers of a stream
- * are counted once for each member. */
+/* Goal: a generation of many members over many logs stops no core. Members are answered in slices; the readers of a
+ * stream are counted once for each member. */
 static void many_members_of_many_logs_are_told_in_slices(void **state)
 {
     (void)state;
@@ -445,7 +445,7 @@ static void address_with_its_share_of_waiting_requests_leaves_room_to_others(voi
     home_free(home);
 }
 
-/* Those who wait take no places of what is answered at once: a member keeps its session. */
+/* Waiting requests take no places of requests that are answered at once: a member keeps its session. */
 static void heartbeat_is_answered_while_its_address_has_its_share(void **state)
 {
     (void)state;

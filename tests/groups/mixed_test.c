@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native groups and groups of Kafka clients under one name: what each is told where the name is the other's; and what a
- * log of a group counts as. */
+/* Native groups and groups of Kafka clients under one name: the answers to a client of the other protocol, and how a
+ * group's log counts. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 #include "wire/message.h"
@@ -29,8 +29,8 @@ static leat_err native_leave(struct home *home, const char *member)
     return ask(home, &r);
 }
 
-/* Goal: whatever a client of classic groups asks of a native group with members is refused by name, with and without an
- * instance id or a member id; what it commits changes nothing. */
+/* Goal: each request of a Kafka client to a native group with members is refused by name, with and without an instance
+ * id or a member id; a commit of the client changes nothing. */
 static void client_of_groups_is_refused_by_a_native_set(void **state)
 {
     (void)state;
@@ -190,8 +190,8 @@ static struct leat_group *decoded(const uint8_t *from, size_t count)
     return group;
 }
 
-/* Goal: a stored group whose members or logs have another number of fields is none, nor is one for which memory is
- * short at any place: half of it would be taken for all. */
+/* Goal: a stored group whose members or logs have another number of fields is refused, and so is a stored group for
+ * which memory is short at any place: half of a group would be taken for the whole. */
 static void stored_set_is_taken_whole_or_not_at_all(void **state)
 {
     (void)state;
@@ -322,7 +322,8 @@ static void stored_change_of_a_name_too_long_breaks_the_table(void **state)
     }
 }
 
-/* Goal: who has not joined votes for no protocol; what a member says of none is no text. */
+/* Goal: a member that has not joined votes for no protocol; the metadata of a protocol that the member does not have is
+ * empty. */
 static void member_that_has_not_joined_has_no_vote(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused, each at the edge of what is taken. */
+/* Refusals, each at the edge of the accepted values. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 
@@ -353,7 +353,7 @@ static void generation_without_room_in_its_batch_comes_with_the_next(void **stat
     home_free(home);
 }
 
-/* The home log refuses for good: whoever asked is told by what, and whoever asks later. */
+/* The home log refuses for good: waiting requests end with its code, and so do later requests. */
 static void home_log_that_fails_is_told_to_who_asks(void **state)
 {
     (void)state;

@@ -64,7 +64,7 @@ struct home {
 };
 
 struct home *home_new(uint64_t seed, bool parallel);
-/** One that is calm, and was asked already: its log has begun. */
+/** A calm home whose log has begun: the home has answered a request. */
 struct home *calm_home(void);
 void home_free(struct home *home);
 void home_run(struct home *home, uint64_t us);
@@ -78,7 +78,7 @@ void home_roll(struct home *home);
 void home_restart(struct home *home);
 /** on_done of a request whose owner is a bool. */
 void home_done(struct leat_groups_request *request);
-/** Of a native group, with a session of 30 s. */
+/** A request to a native group, with a session of 30 s. */
 struct leat_groups_request native_request(enum leat_groups_kind kind, const char *group,
                                           const uint32_t *streams, uint32_t stream_count);
 /** Do one request; whether it was answered at once, as `answered` says. */

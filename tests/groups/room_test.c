@@ -98,8 +98,8 @@ static void commit_start(struct home *home, struct wait *wait, const char *group
     assert_false(leat_groups_do(home->groups, &wait->request));
 }
 
-/* Goal: what is new waits until the other homes have read their tables, or for three seconds; what is there goes on;
- * who waits may go. */
+/* Goal: new groups wait until the other homes have read their tables, or for three seconds; existing groups go on; a
+ * waiting request may be cancelled. */
 static void new_groups_wait_until_all_homes_are_read(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void commits_keep_their_order_behind_one_that_waits(void **state)
     free(room);
 }
 
-/* Goal: a home that can't be read holds up nobody, and who waits there is told. */
+/* Goal: a home that can't be read stops no other home, and requests that wait at the home are answered. */
 static void broken_home_ends_what_waits(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void deletion_stays_behind_a_commit_that_waits(void **state)
     free(room);
 }
 
-/* Only what brings more waits; behind it what would pass it. */
+/* Only a request that adds state waits; a later request that would overtake it waits, too. */
 static void requests_that_bring_nothing_do_not_wait_for_other_homes(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@ enum { MS = 1000, SECOND = 1000 * MS, RETENTION = 60 * SECOND };
 
 static const uint32_t STREAM = 7;
 
-/* What is out, or the groups' own, as a request leaves it that had the storage before. */
+/* Output fields, and fields of the groups' own, as an earlier request in the same storage leaves them. */
 static void spoil(struct ask_group *a)
 {
     void *somewhere = (void *)(uintptr_t)16;
@@ -482,7 +482,7 @@ static void home_that_has_told_all_is_at_rest(void **state)
     home_free(home);
 }
 
-/* Goal: of several joins of one member the last one is held, and each earlier one is answered at once. */
+/* Goal: of several joins of one member the last join is held, and each earlier join is answered at once. */
 static void join_asked_again_ends_the_earlier_one(void **state)
 {
     (void)state;
@@ -535,8 +535,8 @@ static void heartbeats_of_a_home_that_wakes_are_counted(void **state)
     home_free(home);
 }
 
-/* Goal: of a leader that joins again before it has shared out the answer was lost: the generation stays. Once it has
- * shared out it wants to do so anew. Any other member gets its generation each time. */
+/* Goal: a leader that joins again before it has sent assignments has lost the answer: the generation stays. A leader
+ * that joins again later wants to assign again. Any other member gets its generation each time. */
 static void leader_that_joins_again_shares_out_anew_once_it_has(void **state)
 {
     (void)state;

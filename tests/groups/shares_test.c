@@ -5,7 +5,7 @@
 
 enum { LONG_SESSION_MS = 30 * 60 * 1000 };
 
-/* One join, without waiting for a generation: what a member id costs. instance "": none. */
+/* One join, without waiting for a generation: a new member id is enough. instance "": none. */
 static leat_err join_as(struct home *home, uint64_t address, const char *group, char *member,
                         const char *metadata, const char *instance)
 {
@@ -189,7 +189,7 @@ static void leave_group(struct home *home, const char *group, const char *member
     assert_int_equal(leaver.rc, LEAT_OK);
 }
 
-/* Goal: what a classic group has kept while it is shared out anew counts for its maker, and no longer when nobody is
+/* Goal: the assignments that a classic group keeps while it rebalances count for its maker, until all members have
  * left. */
 static void assignments_count_for_their_maker_until_all_have_left(void **state)
 {
@@ -317,8 +317,8 @@ static void assignments_of_many_groups_stay_within_memory(void **state)
     home_free(home);
 }
 
-/* Goal: one address fills half of a home's table by invented groups; first commits of others go on, its own groups go
- * on, and that stays so over restarts. */
+/* Goal: one address fills half of a home's table with invented groups; first commits of other addresses succeed, the
+ * address's own groups go on, and both stay so over restarts. */
 static void offsets_of_one_address_leave_a_table_to_others(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A home whose memory is short amid what it does: what it had stays, and who asked is told. */
+/* A home whose memory runs short in the middle of a request: its state stays, and the request is answered. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 
@@ -27,7 +27,7 @@ static void buffers_stay_where_there_are_no_new_ones(void **state)
     home_free(home);
 }
 
-/* Goal: a join whose answer has no memory is told so, and of no generation. */
+/* Goal: a join whose answer has no memory gets that error, and no generation. */
 static void join_without_memory_for_its_answer_tells_nothing(void **state)
 {
     (void)state;

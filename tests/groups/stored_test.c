@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a home stores is what it reads back: committed offsets with all that stands beside them, and nothing of what
- * does not read. And who is asked before that: members that nobody knows, homes that still wake. */
+/* A home reads back what it stored: committed offsets with their metadata, and no record that can't be read. Requests
+ * before that: of unknown members, at homes that still start. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 
@@ -195,7 +195,8 @@ static void stored_set_beyond_a_full_home_breaks_the_table(void **state)
         }
 }
 
-/* Goal: names and metadata of protocols come in pairs; one text more is not taken for the assignment behind them. */
+/* Goal: names and metadata of protocols come in pairs; a single text is not taken for the assignment after the
+ * pairs. */
 static void stored_protocols_come_in_pairs(void **state)
 {
     (void)state;
@@ -304,7 +305,8 @@ static void group_counts_all_of_its_memory(void **state)
     leat_group_destroy(&group);
 }
 
-/* Goal: who joins under an id that a group does not know is told so, and is no member; the group stays as it is. */
+/* Goal: a join with a member id that the group does not know is refused, and makes no member; the group stays as it
+ * is. */
 static void member_that_nobody_knows_joins_anew(void **state)
 {
     (void)state;

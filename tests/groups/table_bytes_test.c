@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a table is stored as, value by value: each comes back; what can't be, or is spoilt, is refused; and the form is
- * what it was. */
+/* The stored form of a table, value by value: each value comes back; impossible or damaged values are refused; and the
+ * form is the form of earlier versions. */
 #include "groups/stored.h"
 #include "groups/table.h"
 #include "rig.h"

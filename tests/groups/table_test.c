@@ -16,7 +16,7 @@ static uint64_t below(uint64_t n)
 
 enum { MODEL_GROUPS = 40 };
 
-/* One log: how far each group is read. */
+/* One log: how far each segment group is read. */
 struct model {
     bool known[MODEL_GROUPS]; /* somebody has committed there */
     uint64_t offset[MODEL_GROUPS];

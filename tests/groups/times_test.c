@@ -60,7 +60,7 @@ static void join(struct home *home, struct joining *join, uint32_t session_ms)
     join_again(home, join);
 }
 
-/* It is answered after that time, and not a millisecond before. */
+/* The join is answered after that time, and not a millisecond before. */
 static void answered_after(struct home *home, struct joining *join, uint64_t ms, leat_err rc)
 {
     home_run(home, (ms - 1) * MS);
@@ -139,7 +139,7 @@ static void two_free(struct home *home, struct joining *a, struct joining *b)
     home_free(home);
 }
 
-/* One member is silent: the other is told, and waits for nobody. */
+/* One member is silent: the other member learns so when the session ends, and waits for no member. */
 static void silence_of_one_is_told_to_the_other_when_its_session_ends(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void silence_of_one_is_told_to_the_other_when_its_session_ends(void **sta
     two_free(home, &a, &b);
 }
 
-/* Who only says that it lives is waited for as long as the longest session lasts. */
+/* A member that sends only heartbeats is waited for as long as the longest session lasts. */
 static void member_that_does_not_join_again_is_waited_for_one_longest_session(void **state)
 {
     (void)state;
@@ -336,7 +336,7 @@ static void group_without_use_is_kept_for_the_whole_retention(void **state)
 
 /* ---- classic groups ---- */
 
-/* A new member that is told its id by the way; held until its generation begins. */
+/* A new member that gets its id with the join; the join is held until its generation begins. */
 static struct ask_group *member_start(struct home *home, const char *instance, uint32_t session_ms,
                                       uint32_t rebalance_ms)
 {
@@ -370,7 +370,7 @@ static void shared_out(struct home *home, struct ask_group *leader)
     assert_int_equal(answer_of(home, sync), LEAT_OK);
 }
 
-/* Anew with each member that comes, and no longer than the longest of them waits. */
+/* Each member that comes restarts the wait to settle, up to the longest rebalance timeout of the members. */
 static void new_group_settles_anew_with_each_member(void **state)
 {
     (void)state;
@@ -399,7 +399,7 @@ static void new_group_settles_anew_with_each_member(void **state)
     home_free(home);
 }
 
-/* Whatever a member says begins its session anew. */
+/* Each request of a member restarts its session. */
 static void session_of_a_group_begins_anew_with_what_a_member_says(void **state)
 {
     (void)state;
@@ -470,8 +470,8 @@ static void id_that_nobody_joins_under_goes_after_a_session_and_disturbs_nobody(
     home_free(home);
 }
 
-/* Who has not joined again is waited for as long as the member that waits longest says; then it is none any more. One
- * with an instance id stays until its session ends. */
+/* A member that has not joined again is waited for up to the longest rebalance timeout; then the member is removed. A
+ * member with an instance id stays until its session ends. */
 static void group_waits_for_who_has_not_joined_again(void **state)
 {
     (void)state;
@@ -523,7 +523,8 @@ static void group_of_static_members_that_are_away_waits_for_them(void **state)
     home_free(home);
 }
 
-/* Who never asks for its share is dropped when the longest wait is over, though its session lasts longer. */
+/* A member that never asks for its assignment is removed when the longest rebalance timeout is over, though its session
+ * lasts longer. */
 static void member_that_does_not_ask_for_its_share_is_dropped(void **state)
 {
     (void)state;
@@ -547,7 +548,8 @@ static void member_that_does_not_ask_for_its_share_is_dropped(void **state)
     home_free(home);
 }
 
-/* A member falls silent in the very moment in which an id goes that nobody joined under: the others are told. */
+/* A member falls silent at the very time at which an id that no member joined under is removed: the other members are
+ * told. */
 static void silence_of_a_member_is_told_whatever_else_is_silent(void **state)
 {
     (void)state;

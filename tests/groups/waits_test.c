@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits at a home, for how long, and what is left alone meanwhile: homes that wake for long, joins that are held,
- * answers of an earlier generation, groups that are full. */
+/* Which requests wait at a home, for how long, and what is left alone meanwhile: homes that take long to start, joins
+ * that are held, answers of an earlier generation, groups that are full. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 
@@ -344,7 +344,8 @@ static void members_are_ahead_of_the_first_unfinished_group(void **state)
     }
 }
 
-/* Goal: who names fewer streams than before has said something new, also where these were the first ones. */
+/* Goal: a member that joins again with fewer streams than before starts a new generation, also where the missing
+ * streams were its first. */
 static void member_that_reads_less_is_shared_out_anew(void **state)
 {
     (void)state;
@@ -388,7 +389,8 @@ static void new_log_waits_for_other_tables(void **state)
     home_free(home);
 }
 
-/* Goal: who has left is no member any more, also where nobody else is: its commit is refused as a member's. */
+/* Goal: a member that has left is no member any more, also where the group has no other: a commit in its name is
+ * refused. */
 static void member_that_has_left_commits_nothing(void **state)
 {
     (void)state;

@@ -174,7 +174,7 @@ static void store_open(struct rig *rig)
     rig->store_port = leat_store_port(rig->store);
 }
 
-/* One node's decision: the tail record stands, or the lowest mark of the epoch that was opened. */
+/* The decision of a single node: the tail record stands, or the lowest open replica of the epoch that was opened. */
 static const struct leat_found *decide(struct rig *rig, const struct leat_found *found,
                                        size_t count)
 {
@@ -242,7 +242,7 @@ static bool recover(struct rig *rig, bool power)
     return true;
 }
 
-/* What was in flight is no more. */
+/* Everything in flight is lost. */
 static void crash(struct rig *rig, bool power)
 {
     struct leat_log *log = rig->log;

@@ -102,7 +102,8 @@ static void deletion_of_records_that_are_not_there_is_refused_by_name(void **sta
 
 /* ---- DescribeLogDirs ---- */
 
-/* Bytes stored of a partition; -1: nothing is told of it. topic NULL: of all topics is asked. */
+/* Bytes stored of a partition; -1: the answer does not have the partition. topic NULL: the request is for all
+ * topics. */
 static int64_t stored_bytes(struct wire_client *client, int16_t version, const char *topic,
                             int32_t partition, const char *wanted)
 {

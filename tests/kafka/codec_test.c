@@ -267,7 +267,7 @@ static void requests_of_real_clients_are_read_and_every_kind_was_recorded(void *
     free(messages);
 }
 
-/* What passes by itself is told by errors that the clients try again; 44 ends a producer of Java's client. */
+/* A passing fault gets an error that clients retry; error 44 would end a producer of Java's client. */
 static void errors_of_what_passes_are_tried_again(void **state)
 {
     (void)state;

@@ -39,7 +39,7 @@ static size_t make_frame(uint8_t *out, const struct worker *worker, size_t *out_
     return used;
 }
 
-/* One answer off the front of what has come. Its error code lies behind the topic's name. */
+/* Takes one answer from the front of the received bytes. Its error code comes after the topic's name. */
 static void read_answer(int fd, const struct worker *worker, uint8_t *in, size_t *have)
 {
     size_t bytes;

@@ -25,7 +25,7 @@ static int by_text(const void *a, const void *b)
                                  *(const struct leat_kafka_string *)b);
 }
 
-/* Goal: whatever the order in which they come, the first are kept, also where some come twice. */
+/* Goal: the first names of the sorted order are kept, in whatever order the names come, also where some come twice. */
 static void the_first_of_many_are_kept_in_order(void **state)
 {
     static const uint32_t mosts[] = {0, 1, 2, 3, 200, NAMES - 1, NAMES, NAMES + 1};

@@ -155,7 +155,7 @@ static void start(struct work *work)
     leat_pace_end(&work->peer);
 }
 
-/* What it waited for first has come. */
+/* The step that was begun first ends. */
 static void one_ends(struct work *work)
 {
     assert_in_range(work->ended, 0, work->begun - 1);
@@ -216,7 +216,8 @@ static void pieces_wait_in_their_request(void **state)
     desk_free(desk);
 }
 
-/* Goal: what ends at once does not begin the next from within itself, and leaves nothing behind the answer. */
+/* Goal: a piece that ends at once does not begin the next piece from within itself, and leaves nothing after the
+ * answer. */
 static void pieces_that_end_at_once_are_done_one_by_one(void **state)
 {
     (void)state;
@@ -286,7 +287,7 @@ static void pieces_of_one_address_leave_half_to_others(void **state)
     desk_free(desk);
 }
 
-/* Goal: who has gone gets nothing more begun; what is under way ends, and then the request. */
+/* Goal: a client has gone: no further piece of its request is begun; the pieces under way end, and then the request. */
 static void pieces_of_who_has_gone_are_left(void **state)
 {
     (void)state;

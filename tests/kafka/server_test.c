@@ -338,8 +338,7 @@ static void topic_partitions_are_described_in_pages(void **state)
 
 /* ---- records ---- */
 
-/* What was sent is what is read, byte for byte, in every version, by Kafka's clients and by native
- * ones. */
+/* A batch is read as it was sent, byte for byte, in every version, by Kafka's clients and by native clients. */
 static void batch_is_read_as_it_was_sent_in_every_version(void **state)
 {
     (void)state;
@@ -487,7 +486,7 @@ static void batch_that_is_damaged_or_none_is_refused_by_name(void **state)
     wire_close(&client);
 }
 
-/* acks 0 is appended like the rest, and nothing is said. */
+/* A batch with acks 0 is appended like any other, and gets no answer. */
 static void produce_without_acks_is_appended_and_not_answered(void **state)
 {
     (void)state;
@@ -507,7 +506,7 @@ static void produce_without_acks_is_appended_and_not_answered(void **state)
 
 /* ---- fetch ---- */
 
-/* A request behind one that waits is answered behind it. */
+/* A request that comes after a waiting request is answered after it. */
 static void answers_keep_the_order_of_requests(void **state)
 {
     (void)state;
@@ -617,8 +616,8 @@ static uint32_t records_of_all(struct wire_client *client, int16_t version, cons
     return records;
 }
 
-/* "At least one batch" is said of the answer, not of each partition: a client has room for no more than it asked
- * for, and for the one batch. */
+/* "At least one batch" holds for the answer, not for each partition: a client has room for the bytes that it asked for,
+ * and for that one batch. */
 static void fetch_exceeds_its_limit_by_no_batch_of_a_later_partition(void **state)
 {
     (void)state;

@@ -172,7 +172,8 @@ static int16_t alter_all(struct wire_client *client, int16_t version, const stru
     return answer->results.at[0].error_code;
 }
 
-/* What is not named goes back to its default; but for what can't be changed. */
+/* A configuration that the request does not name goes back to its default, except for a configuration that can't be
+ * changed. */
 static void alter_configs_sets_back_what_it_does_not_name(void **state)
 {
     (void)state;
@@ -369,7 +370,7 @@ static int32_t node_id_of(unsigned at)
     return id;
 }
 
-/* What flags choose is told as it was chosen, and as the defaults where there was none. */
+/* Configurations chosen by flags are reported as chosen, and as defaults where there was no flag. */
 static void broker_configurations_are_those_of_its_flags(void **state)
 {
     (void)state;
@@ -432,8 +433,8 @@ static void broker_configurations_are_those_of_its_flags(void **state)
 
 /* ---- how many at once ---- */
 
-/* Goal: of one topic no more configurations are looked at than a piece of work has time for, however many times they
- * are named. */
+/* Goal: for one topic no more configurations are looked at than a piece of work has time for, however often the request
+ * names them. */
 static void configurations_named_too_often_are_refused(void **state)
 {
     (void)state;

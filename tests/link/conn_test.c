@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link/conn.c alone: how a connection comes up, which frames are taken in which state, and what is said of its end. */
+/* link/conn.c alone: how a connection comes up, which frames are taken in which state, and the error at its end. */
 #include "tests/link/conn_alone.h"
 
 /* ---- coming up ---- */

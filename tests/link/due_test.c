@@ -106,7 +106,7 @@ static void sweep_connects_when_it_is_time(void **state)
     SWEPT_IS(10010, "", -1);
 }
 
-/* Goal: whoever says no hello, or reads no refusal, is cut when that has taken too long. */
+/* Goal: a peer that sends no hello, or does not read a refusal, is disconnected when that has taken too long. */
 static void sweep_ends_what_takes_too_long(void **state)
 {
     (void)state;
@@ -180,7 +180,8 @@ static void sweep_asks_who_is_silent(void **state)
     assert_int_equal(links->count, 0);
 }
 
-/* Goal: when this actor itself ran late nobody is cut for that; all are heard anew. */
+/* Goal: when this actor itself ran late no peer is disconnected for that; the silence of all peers is measured from now
+ * on. */
 static void sweep_that_is_late_blames_nobody(void **state)
 {
     (void)state;
@@ -225,7 +226,8 @@ static void sweep_of_what_is_closing_arms_none(void **state)
     ends(link);
 }
 
-/* Goal: what is said to be there again is tried now, unless an attempt is young, or it is up, or not this node's. */
+/* Goal: a link to a node that is reported as up again is tried now, unless an attempt is young, the link is up, or the
+ * link is not this node's to open. */
 static void retry_tries_now(void **state)
 {
     (void)state;

@@ -161,7 +161,7 @@ static int end(void **state)
 
 #define HELLO_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
-/* What a peer says; as a hello, or as the answer to one. */
+/* The body of a peer, as a hello or as the answer to a hello. */
 static struct said {
     uint32_t fields, more, version_min, version_max, id_bytes, node_bytes, cores, purpose;
     uint8_t id[20];
@@ -363,7 +363,8 @@ static void refused_is(leat_err rc, const char *text, const char *file, int line
 }
 #define REFUSED_IS(rc, text) refused_is((rc), (text), __FILE__, __LINE__)
 
-/* Goal: who speaks another version, wants what is not served, is of another cluster, not up yet or gone is told so. */
+/* Goal: a peer is refused with the reason if it has another version, wants something that is not served, is of another
+ * cluster, is not up yet, or is gone. */
 static void hello_is_refused_by_name(void **state)
 {
     (void)state;
@@ -430,7 +431,8 @@ static void hello_is_refused_by_name(void **state)
 
 /* ---- moving ---- */
 
-/* Goal: a connection for another actor goes there with its tags, unread; where nobody is, it is told so. */
+/* Goal: a connection for another actor goes to that actor with its tags, unread; where there is no such actor, the peer
+ * gets the reason. */
 static void hello_for_another_actor_moves(void **state)
 {
     (void)state;
@@ -553,7 +555,7 @@ static void answer_that_refuses_is_passed_on(void **state)
     }
 }
 
-/* Goal: who answers must be the one that is looked for, of this cluster, up, and not gone. */
+/* Goal: the peer that answers must be the node that the link looks for, of this cluster, up, and not gone. */
 static void answer_must_be_of_who_is_looked_for(void **state)
 {
     (void)state;

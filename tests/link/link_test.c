@@ -41,8 +41,8 @@ static void link_up_calls_both_ways(void **state)
     assert_true(back.matched);
 }
 
-/* Whoever has another cluster id, an unknown purpose or another name than expected is refused by
- * name, and the opener goes on trying. */
+/* A peer with another cluster id, an unknown purpose or another name than expected is refused with the reason, and the
+ * opener goes on trying. */
 static void link_refused_says_why(void **state)
 {
     (void)state;

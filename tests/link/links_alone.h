@@ -87,7 +87,7 @@ void __wrap_leat_node_log_sum_tell(struct leat_node_log_sum *sum, uint64_t now_u
 {
     trace("%s %llu\n", sum->what, (unsigned long long)now_us);
 }
-/* What is new of the table, and one place behind it, is not what it should be: 0xff. */
+/* New rows of the table, and one row after it, are filled with 0xff, so that no code relies on zeros. */
 void *__real_leat_mem_realloc(enum leat_mem_tag tag, void *block, size_t count, size_t bytes);
 void *__wrap_leat_mem_realloc(enum leat_mem_tag tag, void *block, size_t count, size_t bytes);
 void *__wrap_leat_mem_realloc(enum leat_mem_tag tag, void *block, size_t count, size_t bytes)

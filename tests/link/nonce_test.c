@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link/prove.c alone: which nonces are taken, what the keys are made from, what is said of what is none, and tags. What
- * it calls of link/, of the network and of the tags is played here (--wrap), each is a line of the trace. */
+/* link/prove.c alone: which nonces are taken, the input of the keys, the errors for anything else, and tags. This file
+ * plays (--wrap) the functions of link/, the network and the tags that prove.c calls; each call of these is a line of
+ * the trace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -213,7 +214,7 @@ static void opener_takes_a_nonce_and_says_hello(void **state)
     trace_begin();
 }
 
-/* What is no nonce, in the words that are said of it; what is one has keys. */
+/* A body that is no nonce gets its error text; a nonce gives the link its keys. */
 static void is_taken(bool taken)
 {
     link_.state = LINK_NONCE;

@@ -21,7 +21,8 @@ static uint32_t slots_free(const struct leat_links *links)
     return count;
 }
 
-/* Goal: what carried a frame carries the next, and no more of them are kept than may be; they are counted right. */
+/* Goal: a slot that carried a frame carries a later frame, no more slots are kept than permitted, and they are counted
+ * right. */
 static void pace_slots_are_used_again(void **state)
 {
     (void)state;
@@ -85,7 +86,7 @@ static void retry_all(void *arg)
     if (node->ends[0].accepted) leat_link_retry(node->ends[0].accepted);
 }
 
-/* Goal: to try anew what is up, or was accepted, is to do nothing. */
+/* Goal: a retry of a link that is up, or that was accepted, does nothing. */
 static void pace_retry_of_what_is_up_does_nothing(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static void links_end_with_one_that_was_just_closed(void **state)
     assert_int_equal(held.rc, LEAT_E_CANCELLED);
 }
 
-/* One alone: no other's word sets reading going again. */
+/* One request alone: no other frame makes the link read again. */
 static void question_that_was_kept_is_answered_when_it_is_let_go_of(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void question_that_was_kept_is_answered_when_it_is_let_go_of(void **state
     assert_true(next.matched);
 }
 
-/* The answer is there before the port has let go of the question: its caller is told when both are so. */
+/* The answer comes before the port has released the request: the caller is told when both have happened. */
 static void port_that_keeps_a_question_has_its_answer_wait(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who does not have the key learns nothing and changes nothing; who has it comes in, whoever else is at the door. */
+/* A peer without the key learns nothing and changes nothing; a peer with the key comes in, whatever other connections
+ * wait. */
 #include "tests/link/relay.h"
 
 enum { TELLS = 20 };
@@ -222,8 +223,8 @@ static void prove_another_key_is_refused_on_both_sides(void **state)
 
 /* ---- a node of another version, or one that was taken over ---- */
 
-/* What an older one makes of the nonces is not known here, so its proof is neither asked for nor made: else both sides
- * would say that the keys differ. */
+/* This version does not know how an older version uses the nonces, so no proof is asked for or made: else both sides
+ * would report that the keys differ. */
 static void prove_an_older_node_is_named_and_not_said_to_have_another_key(void **state)
 {
     (void)state;
@@ -345,8 +346,8 @@ static void newer_fini(struct newer *newer)
     leat_mac_destroy(&newer->out);
 }
 
-/* A node of a format that this one does not know is told so, with what either speaks: it has the key. Its bytes are
- * made here as docs/cluster-protocol.md has them. */
+/* A node of a format that this version does not know has the key, so it gets an answer with the versions of both sides.
+ * Its bytes are made here as docs/cluster-protocol.md has them. */
 static void prove_a_peer_of_another_format_is_told_and_cut(void **state)
 {
     (void)state;
@@ -437,7 +438,8 @@ static void prove_a_peer_that_takes_no_answers_is_refused(void **state)
     newer_fini(&newer);
 }
 
-/* What nodes do not ask each other, and answers of another kind than what was asked, from one that has the key. */
+/* Requests that nodes do not send each other, and answers of another kind than the request, from a peer that has the
+ * key. */
 static void prove_a_peer_that_speaks_otherwise_is_cut_or_not_believed(void **state)
 {
     (void)state;

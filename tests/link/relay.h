@@ -31,7 +31,7 @@ struct half {
     bool opener, open;
 };
 
-/* Of the header and the control body: anybody can make it. */
+/* The checksum of the header and the control body: anybody can make it. */
 static void checksum_again(uint8_t *frame)
 {
     leat_put_le32(frame + 16, 0);

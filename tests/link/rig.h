@@ -18,7 +18,7 @@
 enum { KIND_ECHO = 400, KIND_HOLD = 401, KIND_COUNT = 402, CORES = 3, HELD_MAX = 8192 };
 #define SECOND ((uint64_t)1000000)
 
-/* One actor of a node with its links, and what happened to it. */
+/* One actor of a node with its links, and the events of the links. */
 struct end {
     struct node *node;
     struct sim_actor *actor;

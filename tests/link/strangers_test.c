@@ -138,7 +138,8 @@ static void stranger_that_has_most_is_found_wherever_it_stands(void **state)
     }
 }
 
-/* Goal: who has proved itself, or ends, has no place any more, once; the last of an address takes its row along. */
+/* Goal: a connection that has proved its key, or ends, gives its place back, once; the last connection of an address
+ * removes the address's row. */
 static void stranger_that_ends_gives_its_place(void **state)
 {
     (void)state;

@@ -99,7 +99,7 @@ static void open_takes_the_first_free_place(void **state)
     assert_int_equal(links->count, 17);
 }
 
-/* Goal: what can't be opened is refused by name, at each bound, and leaves nothing. */
+/* Goal: a link that can't be opened is refused with the reason, at each bound, and leaves nothing behind. */
 static void open_refuses_by_name(void **state)
 {
     (void)state;

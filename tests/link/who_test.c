@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is let in, against a model of the rule, and when a link, a call or a pause ends. */
+/* Which peers are let in, compared with a model of the rule, and when a link, a call or a pause ends. */
 #include "tests/link/rig.h"
 
 static const uint8_t words[] = "a question";
@@ -84,7 +84,7 @@ static void link_opened_to_somebody_else_does_not_come_up(void **state)
     }
 }
 
-/* They are written into the node log. */
+/* The names are written into the node log. */
 static void link_names_of_nodes_are_checked(void **state)
 {
     (void)state;
