@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests do with any table of bodies (wire/bodies.def): its rows as a list, values made from a number, a body
- * read and written again, and the array as docs show it. */
+/* Functions for tests of any table of bodies (wire/bodies.def): its rows as a list, values made from a number, a body
+ * that is read and written again, and the array as docs show it. */
 #ifndef LEAT_TESTS_ROWS_H
 #define LEAT_TESTS_ROWS_H
 
@@ -63,7 +63,7 @@ static inline void rows_number_fill(const struct leat_msg_field *field, void *at
     }
 }
 
-/* One of the lengths that a row with several may have. */
+/* A random length of the lengths that a row may have. */
 static inline void rows_form_fill(const struct leat_msg_row *row, char *value, uint64_t *state)
 {
     uint32_t count = 1 + (uint32_t)(rows_random(state) % row->count);
@@ -117,7 +117,7 @@ static inline uint32_t rows_fields(const struct leat_msg_row *row, const char *v
     return count;
 }
 
-/* Does a member name the place behind it? */
+/* Does a member name the place of the next value? */
 static inline bool rows_goes_on(const struct leat_msg_field *field)
 {
     return field->kind == LEAT_MSG_FIELD_LIST ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds of every table of bodies (rows.h). After cmocka.h. */
+/* Expectations that hold for every table of bodies (rows.h). After cmocka.h. */
 #ifndef LEAT_TESTS_ROWS_EXPECT_H
 #define LEAT_TESTS_ROWS_EXPECT_H
 
@@ -58,8 +58,8 @@ static inline bool rows_is(const struct leat_msg_row *row, const uint8_t *bytes,
     return rows_copy(&reader, row, writer, 0) && leat_msg_read_done(&reader);
 }
 
-/** Each row is read as it was written; with a field more, unless it is exact; not cut anywhere, and not with a byte
- * behind it. */
+/** Each row is read as it was written, and with one more field unless the row is exact; a row that is cut anywhere, or
+ * has a byte after it, is refused. */
 static inline void rows_read_back_expect(const leat_msg_row_fn *rows, size_t count)
 {
     static uint8_t in[ROWS_BODY_BYTES_MAX], out[ROWS_BODY_BYTES_MAX];

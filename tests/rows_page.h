@@ -107,7 +107,7 @@ static inline bool rows_have(const leat_msg_row_fn *rows, size_t count, const ch
     return false;
 }
 
-/** Of a section's table each row's request and answer is in the tables, or `[]`. */
+/** In a section's table on the page, each row's request and answer are bodies of the tables, or `[]`. */
 static inline void rows_cells_expect(const char *path, const char *section,
                                      const leat_msg_row_fn *rows, size_t count)
 {

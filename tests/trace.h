@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened, a line for each thing, compared whole with what should have: whatever is left out, done twice, in
- * another order or with another field shows. After cmocka.h. For one test program only. */
+/* The events of a test, a line for each, compared as a whole with the expected lines: an event that is missing, happens
+ * twice, comes in another order or has another field shows. After cmocka.h. For one test program only. */
 #ifndef LEAT_TESTS_TRACE_H
 #define LEAT_TESTS_TRACE_H
 
@@ -15,7 +15,7 @@ static inline void trace_begin(void)
     trace_text[trace_used = 0] = '\0';
 }
 
-/* Of each test: what is left of the one before is none of it. */
+/* Runs before each test: the trace has no lines of the test before. */
 static inline int trace_setup(void **state)
 {
     (void)state;

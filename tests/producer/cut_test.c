@@ -28,7 +28,7 @@ static bool pool_is_whole(void)
     return gather->free_count == gather->batch_count && gather->big_bytes == 0;
 }
 
-/* One of which nobody hears. */
+/* Adds a record without a callback. */
 static void add_unheard(uint32_t n)
 {
     uint8_t value[4] = {(uint8_t)n};
@@ -136,7 +136,7 @@ static void cut_waits_for_memory(void **state)
         }
 }
 
-/* Goal: what is under way is not cut, be it the very first batch. */
+/* Goal: batches under way are not cut, not even the very first batch. */
 static void cut_leaves_what_is_under_way(void **state)
 {
     (void)state;

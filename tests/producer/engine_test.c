@@ -90,8 +90,8 @@ static void producer_full_window_is_five_batches(void **state)
     rig_end(rig);
 }
 
-/* Goal: what a stream takes at most is learnt from its metadata: no batch is refused, and what gathered
- * before it was known is cut. Method: records are added before the first lookup, too. */
+/* Goal: the producer learns a stream's largest batch from its metadata: no batch is refused, and batches that were
+ * gathered before the metadata came are cut. Method: records are added before the first lookup, too. */
 static void producer_stream_takes_small_batches_sends_small_ones(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of client/shared.c, for tests of the public producer: no thread and no socket, but a turn of the
- * "background thread" whenever a caller waits, in virtual time, with the client's fake server behind it. What
- * a caller waits for so either happens at a known time or, when nothing would ever wake it, ends the test. */
+/* In place of client/shared.c, for tests of the public producer: no thread and no socket, but a turn of the "background
+ * thread" whenever a caller waits, in virtual time, with the client's fake server. So a wait either ends at a known
+ * time or, when nothing would ever wake the caller, ends the test. */
 #ifndef LEAT_TESTS_PRODUCER_FAKE_SHARED_H
 #define LEAT_TESTS_PRODUCER_FAKE_SHARED_H
 

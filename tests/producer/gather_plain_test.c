@@ -15,7 +15,7 @@
 
 enum { BATCHES = 64, STREAMS = 3, CALLS = 128, BYTES_MAX = 4096 };
 
-/* What a batch is to be. */
+/* A batch as the plain model expects it. */
 struct plain_batch {
     struct leat_producer_batch *real;
     uint32_t stream;

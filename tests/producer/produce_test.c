@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records by the public calls: what is queued, what arrives, what is told of each, who waits and who does not. */
+/* Records by the public calls: the queue, the records in the logs, the report of each record, the calls that wait and
+ * the calls that do not. */
 #include "tests/producer/public_rig.h"
 
 #include "base/bytes.h"
@@ -26,7 +27,7 @@ static leat_producer *ready(uint32_t streamlets)
     return ready_with(&options, streamlets);
 }
 
-/* Goal: each field of a record arrives as it was given; what is NULL is null, however long it is said to be. */
+/* Goal: each field of a record arrives as it was given; a NULL field is null, whatever its length. */
 static void produce_record_arrives_as_it_was_given(void **state)
 {
     (void)state;
@@ -86,8 +87,8 @@ static void produce_record_arrives_as_it_was_given(void **state)
     }
 }
 
-/* Goal: of each record is told where it lies: streamlet, log and offset; of which log, the producer's place among
- * others says. */
+/* Goal: each record's report has the record's streamlet, log and offset; the log follows from the producer's place
+ * among the producers. */
 static void produce_tells_where_each_record_lies(void **state)
 {
     (void)state;
@@ -124,7 +125,7 @@ static void produce_tells_where_each_record_lies(void **state)
     }
 }
 
-/* Goal: what can't be queued is refused at once, and nobody is told of it. */
+/* Goal: a record that can't be queued is refused at once, and no callback is called for it. */
 static void produce_what_is_refused_at_once_is_not_told(void **state)
 {
     (void)state;
@@ -153,8 +154,8 @@ static void produce_what_is_refused_at_once_is_not_told(void **state)
     public_end(producer);
 }
 
-/* Goal: who produces beyond the buffer waits until there is room, and not for longer than the options say; then nothing
- * was queued. On the background thread nobody waits. What was queued is all there, in order. */
+/* Goal: a call waits for room when the buffer is full, not longer than the options say; after the timeout its record is
+ * not queued. On the background thread no call waits. All queued records arrive, in order. */
 static void produce_waits_for_room(void **state)
 {
     (void)state;
@@ -230,8 +231,8 @@ static void produce_waits_until_the_stream_is_known(void **state)
     }
 }
 
-/* Goal: many records by one call are all there, in order, however many: on both sides of what is done under one
- * lock, with and without someone who is told of each. */
+/* Goal: all records of one call arrive, in order, however many they are: on both sides of the number that is added
+ * under one lock, with and without a callback. */
 static void produce_many_queues_all_in_order(void **state)
 {
     (void)state;
@@ -322,7 +323,7 @@ static void produce_many_ends_at_the_one_that_is_refused(void **state)
     public_end(producer);
 }
 
-/* Goal: who waits for a record has its fate as soon as it is there, whatever the linger. */
+/* Goal: a call that waits for a record returns as soon as the record's result is there, whatever the linger. */
 static void produce_wait_returns_with_the_ack(void **state)
 {
     (void)state;
@@ -389,8 +390,8 @@ static void produce_flush_says_what_is_open(void **state)
     public_end(producer);
 }
 
-/* Goal: the background thread is told when it sleeps, and only then: once for many records, not while appends are
- * under way, again for the next. */
+/* Goal: the background thread is woken when it sleeps, and only then: once for many records, not while appends are
+ * under way, again for the next record. */
 static void produce_tells_the_background_thread_when_it_sleeps(void **state)
 {
     (void)state;
@@ -485,7 +486,7 @@ static void chain_told(void *arg, const leat_result *result)
         chain.refused++;
 }
 
-/* Goal: a callback may produce; what it queues is sent, and told of. */
+/* Goal: a callback may produce; its records are sent and reported. */
 static void produce_by_a_callback_goes_on(void **state)
 {
     (void)state;

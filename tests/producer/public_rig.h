@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tests of the public producer share: a producer on the fake background thread, what was told of each record,
- * and what lies in the server's logs. */
+/* Shared by the tests of the public producer: a producer on the fake background thread, the report of each record, and
+ * the records in the server's logs. */
 #ifndef LEAT_TESTS_PRODUCER_PUBLIC_RIG_H
 #define LEAT_TESTS_PRODUCER_PUBLIC_RIG_H
 
@@ -27,7 +27,7 @@ leat_producer *public_open(uint64_t seed, const leat_producer_options *options);
 /** Close it, and end the world: nothing is left of it. */
 void public_end(leat_producer *producer);
 leat_producer_options public_options(void);
-/** One record of that value. */
+/** A record with that value. */
 leat_produce_record public_record(const char *value);
 
 /** All records of a log, in order, at most `max`; out_batches[i]: which batch the i-th is of. */

@@ -89,7 +89,7 @@ static void public_options_beyond_their_bounds_are_refused(void **state)
     taken(NULL, LEAT_OK, "");
 }
 
-/* Goal: what a producer asks of the background thread. */
+/* Goal: the options of the connection reach the background thread. */
 static void public_options_of_the_connection_are_passed_on(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static void public_record_waits_for_the_linger(void **state)
     }
 }
 
-/* Goal: what travels is compressed as the options say. */
+/* Goal: batches are compressed as the options say. */
 static void public_batches_are_compressed_as_the_options_say(void **state)
 {
     (void)state;
@@ -332,8 +332,7 @@ static void public_close_sends_what_has_gathered(void **state)
     }
 }
 
-/* Goal: closing waits for a server that does not answer as long as the options say, and no longer; each record is told
- * of, once. */
+/* Goal: closing waits for a silent server as long as the options say, and no longer; each record is reported once. */
 static void public_close_waits_as_long_as_it_should(void **state)
 {
     (void)state;

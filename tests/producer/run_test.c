@@ -28,8 +28,9 @@ static void bytes_are(const void *got, size_t got_bytes, const void *want, size_
     assert_memory_equal(got, want, want_bytes);
 }
 
-/* Goal: of a run each record arrives whole, in its place, whatever is before and behind it: plain ones, and those with
- * a key, headers, a time of their own or no value. Method: each kind between two plain ones, and at both ends. */
+/* Goal: each record of a run arrives whole, in its place, whatever records are before and after it: plain records, and
+ * records with a key, headers, a time of their own or no value. Method: each kind between two plain records, and at
+ * both ends. */
 static void run_keeps_each_record_whole(void **state)
 {
     (void)state;
@@ -183,7 +184,7 @@ static void run_wakes_who_sleeps(void **state)
     public_end(producer);
 }
 
-/* Goal: who waits until a stream is known hears that there is none. */
+/* Goal: a call that waits until a stream is known learns that the stream does not exist. */
 static void run_waiter_hears_that_there_is_no_stream(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@
 #include "producer/internal.h"
 #include "tests/broken.h"
 
-/* Goal: what is known of a stream takes the steps of the diagram in producer/README.md and no others. */
+/* Goal: the state of a stream takes the steps of the diagram in producer/README.md and no others. */
 static void steps_are_checked(void **state)
 {
     (void)state;

@@ -59,7 +59,7 @@ void steps_id(int64_t id, int64_t epoch);
 void steps_id_fails(leat_err rc, const char *text);
 /** The oldest append's answer: a code for each batch, offsets from `offset` on. text NULL: none. */
 void steps_answer(const leat_err *codes, uint64_t offset, const char *text);
-/** It ends so, without an answer. */
+/** The append ends with this code, without an answer. */
 void steps_append_fails(leat_err rc, const char *text);
 /** Its answer is these bytes. */
 void steps_answer_bytes(const uint8_t *bytes, uint32_t count);

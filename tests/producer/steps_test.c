@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a producer's log does with each answer, step by step: what is told, what is sent again and under which sequence
- * and epoch. README's table of failures, row by row, with an earlier attempt of unknown fate and without. */
+/* A producer's log after each answer, step by step: the reports, the batches that are sent again, their sequences and
+ * epochs. README's table of failures, row by row, with and without an earlier attempt of unknown fate. */
 #include "tests/producer/steps_rig.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Records 1, 2 and 3 are under way in one append, and 4 comes behind them. */
+/* Records 1, 2 and 3 are under way in one append, and record 4 waits. */
 static void three_under_way(void)
 {
     steps_ready(1, 1);
@@ -25,7 +25,7 @@ static void answer_all(leat_err code, const char *text)
     steps_answer(codes, 10, text);
 }
 
-/* Goal: what is acked is told in order, with its place, and the next goes. */
+/* Goal: acked records are reported in order, with their offsets, and the next batch goes. */
 static void steps_acks_are_told_in_order(void **state)
 {
     (void)state;
@@ -48,8 +48,8 @@ static void steps_acks_are_told_in_order(void **state)
     steps_end();
 }
 
-/* Goal: of five batches of a log all may be under way, in two frames when the second fills the window; a sixth
- * waits. */
+/* Goal: all five batches of a log's window may be under way, in two frames when the second fills the window; a sixth
+ * batch waits. */
 static void steps_window_is_five(void **state)
 {
     (void)state;
@@ -229,7 +229,8 @@ static void steps_gap_sends_all_again_under_the_next_epoch(void **state)
     }
 }
 
-/* Goal: what no retry can mend is told by its name, of all that may be there, whatever their own last answer was. */
+/* Goal: a code that no retry can mend is reported for all batches that may be in the log, whatever their own last
+ * answer was. */
 static void steps_fatal_refusal_is_told_by_its_name(void **state)
 {
     (void)state;
@@ -243,7 +244,8 @@ static void steps_fatal_refusal_is_told_by_its_name(void **state)
     steps_end();
 }
 
-/* Goal: of what failed for good nothing goes on that may be there, also where each was told so itself. */
+/* Goal: after a failure for good no batch that may be in the log goes on, also where each batch got that code
+ * itself. */
 static void steps_fatal_refusal_of_all_is_told_of_all(void **state)
 {
     (void)state;
@@ -254,7 +256,7 @@ static void steps_fatal_refusal_of_all_is_told_of_all(void **state)
     steps_end();
 }
 
-/* Goal: a stream, or a log of it, that is said not to be there is looked up at once. */
+/* Goal: a stream that is reported as unknown, or a log of it, is looked up at once. */
 static void steps_stream_that_is_gone_is_looked_up(void **state)
 {
     (void)state;
@@ -275,7 +277,7 @@ static void steps_stream_that_is_gone_is_looked_up(void **state)
     }
 }
 
-/* Goal: what compression does not make smaller goes as it is. */
+/* Goal: a batch that compression does not make smaller is sent uncompressed. */
 static void steps_compression_that_does_not_help_is_left_out(void **state)
 {
     (void)state;
@@ -516,7 +518,8 @@ static void steps_no_batch_is_larger_than_its_stream_takes(void **state)
         }
 }
 
-/* Goal: what ends amid all that is told as cancelled, once, and what is under way is taken back. */
+/* Goal: an engine that ends in the middle of all that reports its records as cancelled, once, and takes back the
+ * requests under way. */
 static void steps_stop_takes_everything_back(void **state)
 {
     (void)state;

@@ -160,8 +160,8 @@ static void streams_what_waits_has_its_time(void **state)
     }
 }
 
-/* Goal: a stream that has more streamlets by now has them used; one with another id, or other logs, is another stream:
- * its logs begin anew. */
+/* Goal: a stream that has more streamlets by now gets records in all of them; a stream with another id or other logs is
+ * another stream: its logs begin anew. */
 static void streams_that_change_are_adopted(void **state)
 {
     (void)state;

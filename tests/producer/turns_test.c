@@ -106,7 +106,7 @@ static void turns_first_sequence_is_one_like_others(void **state)
     steps_end();
 }
 
-/* Goal: what was compressed once goes as it is under the next epoch, whole. */
+/* Goal: a batch that was compressed once goes under the next epoch as it is, whole. */
 static void turns_compressed_batch_goes_again_as_it_is(void **state)
 {
     (void)state;
@@ -288,7 +288,8 @@ static void turns_idle_stream_is_not_asked_about(void **state)
     steps_end();
 }
 
-/* Goal: what came while a stream was asked about, and is refused, comes round when it may be asked again. */
+/* Goal: records that came during a lookup that was refused are looked at again when the stream may be looked up
+ * again. */
 static void turns_refused_stream_is_asked_again_in_time(void **state)
 {
     (void)state;
@@ -313,8 +314,8 @@ static void turns_refused_stream_is_asked_again_in_time(void **state)
     steps_end();
 }
 
-/* Goal: a stream that is said to be gone, of which an append has an unknown fate: that is told as deleted, what was not
- * sent by the refusal; and nothing follows under that epoch when it is there after all. */
+/* Goal: a stream is reported as deleted while an append to it has an unknown fate: the append's records are reported as
+ * deleted, unsent records by the refusal. If the stream turns out to exist, no record follows under the old epoch. */
 static void turns_stream_that_was_gone_goes_on_under_the_next_epoch(void **state)
 {
     (void)state;
@@ -383,7 +384,7 @@ static void count_call(void *arg)
     ++*(unsigned *)arg;
 }
 
-/* Goal: who waits for room hears of it at the end of the turn in which there is some, once. */
+/* Goal: a caller that waits for room is told at the end of the turn that makes room, once. */
 static void turns_room_is_told_once(void **state)
 {
     (void)state;
@@ -503,7 +504,7 @@ static void turns_batch_that_is_filled_is_its_fillers(void **state)
     }
 }
 
-/* Goal: without memory an add is refused, and a record for whose log there is none is told so. */
+/* Goal: without memory an add is refused, and a record for whose log there is no memory fails with that code. */
 static void turns_without_memory_are_told(void **state)
 {
     (void)state;
@@ -539,7 +540,8 @@ static void turns_without_memory_are_told(void **state)
 
 /* ---- the end ---- */
 
-/* Goal: what no turn has seen is told as cancelled, of no log; a lookup under way is taken back, once. */
+/* Goal: a record that no turn has seen is reported as cancelled, without a log; a lookup under way is taken back,
+ * once. */
 static void turns_end_tells_what_no_turn_has_seen(void **state)
 {
     (void)state;

@@ -206,7 +206,8 @@ static void waits_for_an_id_that_can_be_read(void **state)
     }
 }
 
-/* Goal: who waits for an id longer than its time is told so, of no log; an end takes what is asked back, once. */
+/* Goal: a record that waits for a producer id longer than its time fails with a timeout, without a log; the end takes
+ * the request for the id back, once. */
 static void waits_for_an_id_as_long_as_its_time(void **state)
 {
     (void)state;
@@ -262,7 +263,7 @@ static void waits_for_what_is_due_first(void **state)
     steps.did[0] = 0;
 }
 
-/* Goal: what has failed in a turn is open no more when it ends. */
+/* Goal: a record that has failed in a turn is no longer open at the end of the turn. */
 static void waits_for_nothing_that_has_failed(void **state)
 {
     (void)state;
@@ -284,7 +285,7 @@ static void count_call(void *arg)
     ++*(unsigned *)arg;
 }
 
-/* Goal: who waits until a stream is known is told once, and not again when its first batch comes back. */
+/* Goal: a call that waits until a stream is known is woken once, and not again when the first batch comes back. */
 static void waits_until_a_stream_is_known_are_over_once(void **state)
 {
     (void)state;

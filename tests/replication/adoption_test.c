@@ -19,7 +19,7 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
     adopted = seg;
 }
 
-/* What a new owner does with the end of the log that was decided. */
+/* A new owner adopts the end of the log that was decided. */
 static struct leat_extent adopt_head(struct world *world, unsigned node)
 {
     const struct replica *rep =
@@ -45,7 +45,7 @@ static struct leat_extent adopt_head(struct world *world, unsigned node)
     return extent;
 }
 
-/* It is found as the node's own, closed where it was decided. */
+/* The restarted node finds the segment as its own, closed at the decided end. */
 static void restart_with_own(struct world *world, unsigned node)
 {
     struct leat_backup_status status;
@@ -148,8 +148,8 @@ static leat_err adopt_try(struct world *world, unsigned node, const struct leat_
     return tried_rc;
 }
 
-/* Goal: of two replicas of one segment the disk has refused the end of the first; its writer has made the
- * second for that. The first is never called closed, and the end of the log is the second. */
+/* Goal: of two replicas of one segment, the disk has refused the end of the first, and the writer has made the second
+ * in its place. The first is never called closed, and the end of the log is the second. */
 static void adoption_that_the_disk_refuses_leaves_the_copy_that_it_took(void **state)
 {
     (void)state;

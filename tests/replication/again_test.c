@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backup uses again: requests to its store, and writers' places. A backup alone, whose store, disk and other
- * nodes answer by hand. */
+/* Structs that a backup uses again: requests to its store, and writers' places. A backup alone, whose store, disk and
+ * other nodes answer by hand. */
 #include "tests/replication/pieces_rig.h"
 
 static unsigned free_requests(const struct rig *rig)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes amid something else: a log that goes with writes under way, an audit amid SETTLE, an answer to a question
- * of before. A primary alone. */
+/* Events in the middle of other work: a log that goes with writes under way, an audit during SETTLE, an answer to an
+ * earlier request. A primary alone. */
 #include "tests/replication/case_rig.h"
 
 /* ---- writes that are under way ---- */
@@ -62,7 +62,7 @@ static void copy_that_was_given_up_goes_with_its_last_write(void **state)
     }
 }
 
-/* Goal: one that waits for a batch does so no more when it is given up, whatever else is under way. */
+/* Goal: a copy that waits for a batch leaves the batch when it is given up, whatever else is under way. */
 static void copy_that_was_given_up_is_in_no_batch(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void given_up(void)
     trace("-> %d open\n", (int)(peer->open_count - open));
 }
 
-/* Goal: what is open there, or parked, is open there no more when it is given up. */
+/* Goal: a copy that is given up no longer counts among its node's open or hibernated copies. */
 static void open_copies_of_a_node_are_counted(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void read_from_its_file(void)
     set->seg->buffer = NULL;
 }
 
-/* Goal: what was read from this node's file, and is not what was written, is told of; once. */
+/* Goal: bytes read from this node's file that are not the written bytes are reported, once. */
 static void own_copy_is_damaged_where_its_file_is(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static void row_of_a_head_is_judged(void **state)
              "-> 2 copies, version 1\n");
 }
 
-/* Goal: what a session of before wrote may still land, until its backup is started anew: what it has open is left. */
+/* Goal: a write of an ended session may still land until its backup restarts, so its open replicas are left. */
 static void session_that_ended_may_still_write(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static void slow_before(uint64_t ago_us)
     peer->took_at_us = rig->now_us - ago_us;
 }
 
-/* Goal: who was slow of late is given longer, half of that after each three seconds. */
+/* Goal: a node that was slow lately gets more time to answer; the surplus halves every three seconds. */
 static void slowness_is_forgotten(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backup does for whoever asks it, message by message: a backup alone, whose store answers by hand. */
+/* A backup's work for its requests, message by message: a backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"
 
 /* Goal: OPEN reserves what was asked for, in its writer's memory, and is answered with its place; what the store
@@ -32,7 +32,7 @@ static void open_reserves_what_was_asked_for(void **state)
     rig_free(rig);
 }
 
-/* Goal: what is refused at once leaves nothing, and says why. */
+/* Goal: a request that is refused at once leaves nothing, and gets the reason. */
 static void open_that_can_not_be_is_refused_by_name(void **state)
 {
     (void)state;
@@ -367,7 +367,7 @@ static void word_of_an_owner_settles_a_replica(void **state)
     rig_free(rig);
 }
 
-/* Goal: of one that is not here, or goes, there is nothing to keep, and nothing to drop. */
+/* Goal: KEEP and DROP have no effect for a replica that is not here, or that is being dropped. */
 static void word_of_one_that_goes_is_of_no_use(void **state)
 {
     (void)state;
@@ -507,8 +507,8 @@ static void audit_tells_what_has_nobodys_word(void **state)
     rig_free(rig);
 }
 
-/* Goal: what the disk did not let go, or what there was no memory for, is told to go again with the next audit; no
- * owner is asked about it. */
+/* Goal: a replica whose drop failed, by the disk or for lack of memory, is dropped with the next audit; no owner is
+ * asked about it. */
 static void replica_that_did_not_go_goes_with_the_next_audit(void **state)
 {
     (void)state;
@@ -537,7 +537,7 @@ static void replica_that_did_not_go_goes_with_the_next_audit(void **state)
     rig_free(rig);
 }
 
-/* Goal: what is being opened has no segment to ask about, however long that takes. */
+/* Goal: the audit passes over a replica that is being opened, however long the opening takes: it has no segment yet. */
 static void audit_passes_over_what_is_being_opened(void **state)
 {
     (void)state;
@@ -612,7 +612,7 @@ static uint64_t cpu_counts(void *ctx)
     return *(uint64_t *)ctx += 100;
 }
 
-/* Goal: what a message costs is counted as what backups cost. */
+/* Goal: the CPU time of a message counts as CPU time of backups. */
 static void processor_time_of_messages_is_counted(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backup is asked by hand, on the world of world.h. For one test program only. */
+/* Requests to a backup by hand, on the world of world.h. For one test program only. */
 #ifndef LEAT_TESTS_REPLICATION_ASKS_H
 #define LEAT_TESTS_REPLICATION_ASKS_H
 

@@ -322,7 +322,7 @@ static inline void rig_audit(struct rig *rig, uint64_t from, bool all)
     rig_hear(rig, &rig_w1, LEAT_REP_AUDIT, control, writer.used);
 }
 
-/* What w1 would say of segment `id`, up to that end. */
+/* The body that w1 would send for segment `id`, up to that end. */
 static inline struct rep_body rig_body(const struct rig *rig, uint64_t handle, uint64_t id,
                                        unsigned end)
 {

@@ -56,7 +56,7 @@ static void replica_gets_the_next_free_place(void **state)
     rig_free(rig);
 }
 
-/* Goal: what was found at a start is as much in its file as its row says; what is lost counts for nothing. */
+/* Goal: a replica found at a start has as many bytes in its file as its row says; a lost replica counts for nothing. */
 static void found_replica_is_what_was_found(void **state)
 {
     (void)state;
@@ -252,8 +252,8 @@ static void adopted_replica_ends_as_it_was_committed(void **state)
 
 /* ---- sealed ---- */
 
-/* Goal: what is wrong with a SEAL is told, whatever is here; what a start has passed over behind a copy that ends there
- * already is not its owner's word. */
+/* Goal: a faulty SEAL is refused with its fault, whatever replica is here; the bytes that a start has passed over after
+ * a copy that ends there already are not the owner's word. */
 static void seal_is_refused_for_what_is_wrong_with_it(void **state)
 {
     (void)state;
@@ -308,7 +308,7 @@ static struct leat_backup_pull pull_used_before(const struct rig *rig, struct re
     return pull;
 }
 
-/* Goal: a pull begins anew, whatever another has left in it. */
+/* Goal: a pull begins from the start, whatever an earlier pull has left in the struct. */
 static void pull_begins_anew(void **state)
 {
     (void)state;
@@ -388,7 +388,8 @@ static void image_without_start(struct rig *rig)
     rig->ends[1] = leat_entry_seal(&writer, 0);
 }
 
-/* Goal: it begins with just these bytes, started, and the disk has given all of them. */
+/* Goal: the longer copy begins with exactly these bytes, has a start entry, and all these bytes have been read from
+ * disk. */
 static void longer_copy_begins_with_just_these_bytes(void **state)
 {
     (void)state;
@@ -468,7 +469,7 @@ static struct leat_log_ref neighbour(const struct leat_backup *backup)
     return log;
 }
 
-/* Goal: of two logs in the same place of the table the one that is meant is looked at, asked for, or adopted. */
+/* Goal: of two logs in the same place of the table, only the named log is looked at, asked for, or adopted. */
 static void neighbour_in_the_table_is_another_log(void **state)
 {
     (void)state;

@@ -38,7 +38,7 @@ static uint32_t refit(uint8_t bytes[ROOM], uint32_t used, uint32_t had, uint32_t
 
 static uint8_t bytes[ROOM];
 
-/* What each prefix is read as, and what stands behind the end: nothing but the whole is a body. */
+/* Each prefix of the body is refused, and so is the body with a byte after its end. */
 static void only_whole(leat_err (*read)(uint32_t count), uint32_t used)
 {
     for (uint32_t i = 0; i < used; i++)
@@ -57,7 +57,7 @@ static leat_err body_read(uint32_t count)
     return rep_body_decode(bytes, count, &body);
 }
 
-/* Goal: what an earlier version does not tell is nothing, and what a later one tells besides is passed over. */
+/* Goal: a field that an earlier version does not have is zero, and a field that only a later version has is skipped. */
 static void bodies_of_other_versions_are_read(void **state)
 {
     (void)state;

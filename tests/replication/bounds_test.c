@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backup says at the very bounds of what it may be asked. A backup alone, whose store answers by hand. */
+/* A backup's answers at the very bounds of its requests. A backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"
 
-/* Goal: the version of a replica says nothing about how much of it can be flushed, nor its length about its version. */
+/* Goal: the generation of a replica does not limit how much of the replica can be flushed, and its length does not
+ * limit its generation. */
 static void bytes_are_flushed_whatever_the_version_is(void **state)
 {
     (void)state;
@@ -112,7 +113,7 @@ static void version_is_as_large_as_can_be(void **state)
     rig_free(rig);
 }
 
-/* Goal: what can't be read opens nothing; a node that says nothing of its room has room. */
+/* Goal: a body that can't be read opens nothing; a node that says nothing of its free space has space. */
 static void open_needs_a_message_and_no_opinion_about_room(void **state)
 {
     (void)state;
@@ -190,7 +191,8 @@ static void audit_has_two_fields(void **state)
     rig_free(rig);
 }
 
-/* Goal: where its records begin is read of a replica up to the last byte that there is room for, and none behind it. */
+/* Goal: the beginning of a replica's records is read up to the last byte of the segment's space, and no byte after
+ * it. */
 static void beginning_is_read_within_the_segment(void **state)
 {
     (void)state;
@@ -220,7 +222,7 @@ static void beginning_is_read_within_the_segment(void **state)
              "5: DAMAGED\n");
 }
 
-/* Goal: what ends a replica up to some place is a trailer, and no other entry that has the same checksum. */
+/* Goal: only a trailer ends a replica at some place, and no other entry with the same checksum. */
 static void only_a_trailer_ends_it(void **state)
 {
     (void)state;
@@ -258,7 +260,7 @@ static void only_a_trailer_ends_it(void **state)
     rig_free(rig);
 }
 
-/* Goal: who has no memory here is a stranger, though another has the same incarnation. */
+/* Goal: a writer without memory here is a stranger, though another writer has the same incarnation. */
 static void writer_is_found_by_name_and_incarnation(void **state)
 {
     (void)state;
@@ -275,7 +277,7 @@ static void writer_is_found_by_name_and_incarnation(void **state)
     rig_free(rig);
 }
 
-/* Goal: of what is only being opened nothing is decided. */
+/* Goal: SETTLE decides nothing about a replica that is being opened. */
 static void word_about_what_is_being_opened_is_none(void **state)
 {
     (void)state;
@@ -310,7 +312,7 @@ static void on_each(void *arg, const struct leat_replica_info *info)
     (*(unsigned *)arg)++;
 }
 
-/* Goal: nor is anybody told of it, before there is a segment. */
+/* Goal: a replica that is being opened is not reported before it has a segment. */
 static void replica_that_is_being_opened_is_told_of_to_nobody(void **state)
 {
     (void)state;
@@ -351,7 +353,7 @@ static void handle_past_the_table_names_nothing(void **state)
     rig_free(rig);
 }
 
-/* Goal: whoever asks in words that can't be read is told so; whoever asks for more bytes than an answer holds, too. */
+/* Goal: a request that can't be read is refused, and so is a request for more bytes than an answer holds. */
 static void request_that_is_none_is_refused(void **state)
 {
     (void)state;

@@ -143,8 +143,8 @@ static void chaos(uint64_t seed, struct totals *totals)
     world_free(world);
 }
 
-/* Goal: whatever fails, no mark that counts is shorter than what was acked, and once everything is
- * well again every copy is there again, the same byte for byte. */
+/* Goal: whatever fails, no open replica that counts is shorter than the acked bytes, and once all faults are over every
+ * copy is there again, equal byte for byte. */
 static void random_failures_lose_nothing_acked(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asserted of a log's segments and copies between two turns: each rule is broken once, in structs that the
- * test makes up. */
+/* The assertions on a log's segments and copies between two turns: each rule is broken once, in structs that the test
+ * makes up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closed segments: which copy is one too many, and what is written into one that is made anew. A primary alone. */
+/* Closed segments: which copy is surplus, and how a new copy is written. A primary alone. */
 #include "tests/replication/case_rig.h"
 
 static void closed_one(void)
@@ -19,8 +19,8 @@ static void surplus(void)
     trace(".\n");
 }
 
-/* Goal: of more copies than are wanted the one that lies worst goes, or any; none while anything is under way, or one
- * of them is not known to count. */
+/* Goal: of more copies than wanted the worst placed copy goes, or any; no copy goes while a request is under way, or
+ * while a copy is not known to count. */
 static void copy_that_is_one_too_many_goes(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void node_4_is_near(void)
     two_are_better(4);
 }
 
-/* Goal: of several better places it is the best one, whichever is looked at first. */
+/* Goal: of several better places the best is chosen, whichever is looked at first. */
 static void best_of_better_places_is_asked(void **state)
 {
     (void)state;
@@ -212,8 +212,9 @@ static void of_an_owner_before(void)
     set->seg->epoch.v = row_epoch = RIG_EPOCH - 1;
 }
 
-/* Goal: a closed replica counts where it is the same, its node has no other, and a copy is lacking; else it goes when
- * there are enough. One of an owner of before that may hold more is cut to what was decided. */
+/* Goal: a closed replica counts where its bytes are the same, its node has no other copy, and a copy is lacking; else
+ * it is dropped when there are enough copies. A replica of an earlier owner that may hold more is cut to the decided
+ * end. */
 static void closed_replica_is_judged(void **state)
 {
     (void)state;
@@ -283,8 +284,8 @@ static void closed_replica_is_judged(void **state)
         "row_node = 3, copy->state = REP_COPY_OPEN, copy->writes = 1: -> 2 copies\n");
 }
 
-/* Goal: what is known counts while older segments are still to come; nobody is asked to cut one that there is no place
- * for. */
+/* Goal: the known copies count while older segments are still to come; no node is asked to cut a replica for which
+ * there is no place. */
 static void closed_replica_is_judged_amid_what_comes(void **state)
 {
     (void)state;
@@ -361,7 +362,7 @@ static void open_replica_is_judged(void **state)
              "true: -> 2 copies\n");
 }
 
-/* What a function finds in memory of its own that it has not written to. */
+/* Dirties the stack, so that a function that reads memory that it has not written finds these words. */
 static void stack_dirty(uint64_t word)
 {
     volatile uint64_t dirt[8 * 1024];
@@ -510,7 +511,8 @@ static void raised_without(void)
     owned->held_us = rig->now_us - rig->primary->options.open_wait_us;
 }
 
-/* Goal: a version is told without the copy that is to come when that has been waited for, or nobody can have it. */
+/* Goal: a generation is sent without a new copy when the wait for the copy is over, or when no node can take the
+ * copy. */
 static void version_waits_for_a_copy_so_long(void **state)
 {
     (void)state;
@@ -632,8 +634,8 @@ static void recopy(void)
           rig->primary->reading ? ", reading" : "", rig->primary->recopy ? "" : ", done");
 }
 
-/* Goal: a copy that is made anew gets what is not there yet, out of memory or of the file, as fast as is allowed and
- * one piece at a time. */
+/* Goal: a new copy gets the bytes that it lacks, out of memory or of the file, at the permitted rate and one piece at a
+ * time. */
 static void copy_that_is_made_anew_gets_what_is_missing(void **state)
 {
     (void)state;

@@ -133,7 +133,7 @@ static void longer_copy_in_memory_is_asked_for_again(void **state)
     rig_free(rig);
 }
 
-/* Goal: of any of a segment's replicas that which may is looked at. */
+/* Goal: of a segment's replicas any replica that may be looked at is looked at. */
 static void any_replica_of_its_segment_is_looked_at(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void open_replica_with_bytes_of_another_is_not_taken(void **state)
              "2: 0 at the store\n");
 }
 
-/* Goal: who waits for memory when it is declared gone is told so. */
+/* Goal: a writer that waits for memory when it is declared crashed is refused. */
 static void fence_refuses_who_waits_for_memory(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void fence_refuses_who_waits_for_memory(void **state)
     rig_free(rig);
 }
 
-/* Goal: a damaged closed copy is told of once; one that is open, or known to be damaged, is not. */
+/* Goal: a corrupt closed copy is reported once; an open copy, or a copy known to be corrupt, is not. */
 static void damage_of_a_closed_copy_is_noted(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void replica_is_written_to_while_its_writer_may(void **state)
     rig_free(rig);
 }
 
-/* Goal: what a request took is used again by the next one: no allocation but for its rows. */
+/* Goal: a request uses the memory of the request before it: no allocation except for its rows. */
 static void requests_are_used_again(void **state)
 {
     (void)state;

@@ -62,7 +62,8 @@ static void fences_end_with_their_table(void **state)
     rig_free(rig);
 }
 
-/* Goal: each fence is told once nothing can be written into any replica any more, all that wait for it. */
+/* Goal: each fence is answered once no write into any replica of its writer can land, and so are all requests that wait
+ * for it. */
 static void fences_wait_for_replicas_to_move(void **state)
 {
     (void)state;
@@ -85,7 +86,8 @@ static void fences_wait_for_replicas_to_move(void **state)
     rig_free(rig);
 }
 
-/* Goal: what has its bytes in a file, or is closed, is not moved, nor called damaged; what can't be moved is. */
+/* Goal: a replica with its bytes in a file, or a closed replica, is neither moved nor called corrupt; a replica that
+ * can't be moved is corrupt. */
 static void fence_moves_what_lies_in_its_writers_memory(void **state)
 {
     (void)state;
@@ -119,7 +121,7 @@ static bool gone(void *arg, uint32_t stream)
     return stream == rig_log.stream;
 }
 
-/* Goal: what a deleted stream has in its writer's memory goes with the writer, and is not moved first. */
+/* Goal: a deleted stream's replica in its writer's memory goes with the writer, and is not moved first. */
 static void fence_lets_go_what_is_of_a_deleted_stream(void **state)
 {
     (void)state;

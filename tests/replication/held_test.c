@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backup says of a replica and does with it: each field of it by itself, on both sides. Its bytes are in memory
- * unless a case says otherwise, and its store answers by hand. */
+/* A backup's reports on a replica and its work with it: each field by itself, on both sides. The bytes are in memory
+ * unless a case says otherwise, and the store answers by hand. */
 #include "tests/replication/backup_rig.h"
 
 static struct rig *rig;
@@ -31,7 +31,7 @@ static void end(void)
     rig_free(rig);
 }
 
-/* Of a request that was made in a case nothing comes. */
+/* No answer comes to a request that a case has made. */
 static void forget(void)
 {
     for (unsigned i = 0; i < rig->req_count; i++)
@@ -320,7 +320,8 @@ static void rotten(void)
     rig->image[rig->ends[0].bytes + 100] ^= 1;
 }
 
-/* Goal: what lay in that memory before is of no log here; what was acked and can't be read is damage. */
+/* Goal: bytes that an earlier use has left in the memory belong to no log here; acked bytes that can't be read are
+ * damage. */
 static void bytes_that_are_not_its_own_or_have_rotted_are_told(void **state)
 {
     (void)state;

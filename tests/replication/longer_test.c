@@ -76,7 +76,7 @@ static void longer_copy_is_served_up_to_the_end(void **state)
     }
 }
 
-/* Goal: what begins with other bytes is not served, and is read once to find that out. */
+/* Goal: a copy that begins with other bytes is not served, and is read once to find that out. */
 static void longer_copy_of_other_bytes_is_not_served(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void pulled_bytes_that_are_others_make_no_copy(void **state)
     world_free(scene.world);
 }
 
-/* Goal: no more of them are read at one time than is said. */
+/* Goal: no more longer copies are read at one time than the limit says. */
 static void longer_copies_are_looked_at_a_few_at_a_time(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
     adopted = seg;
 }
 
-/* As a new owner does: it asks again where it is told to. */
+/* Adopts as a new owner does: asks again after AGAIN. */
 static leat_err adopt(struct scene *scene, struct leat_extent end)
 {
     unsigned before = adoptions;

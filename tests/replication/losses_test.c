@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from the loss of a copy, message by message, at each point of its life: a primary alone, whose whole
+/* The effects of the loss of a copy, message by message, at each point of the copy's life: a primary alone, whose whole
  * world is the trace. */
 #include "tests/replication/primary_rig.h"
 
@@ -86,8 +86,8 @@ static void replaced(enum leat_durability durability)
     rig_free(rig);
 }
 
-/* Goal: after a loss acks are held; the others are restamped, a replacement counts before it is called whole, then the
- * coordinator is told, and then acks go on. At both levels. */
+/* Goal: after a loss acks wait; the other copies are restamped, a replacement counts before COMPLETE, then the
+ * coordinator gets the new generation, and then acks go on. At both levels. */
 static void lost_copy_is_replaced_then_told_then_acks_go_on(void **state)
 {
     (void)state;
@@ -249,8 +249,7 @@ static void copy_whose_backup_refuses_a_step_is_lost(void **state)
     rig_free(rig);
 }
 
-/* Goal: a copy that was being closed, and is refused, is made anew in the background; it has no part in the log's
- * end. */
+/* Goal: a copy whose CLOSE is refused is copied again in the background; it has no part in the log's end. */
 static void copy_whose_close_is_refused_is_made_anew(void **state)
 {
     (void)state;
@@ -284,7 +283,8 @@ static void copy_whose_close_is_refused_is_made_anew(void **state)
     rig_free(rig);
 }
 
-/* Goal: own row that can't be written is tried again after 200 ms; until then nothing is told nor acked. */
+/* Goal: where this node's own row can't be written, the write is tried again after 200 ms; until then no generation is
+ * sent and nothing is acked. */
 static void stamp_that_the_store_refuses_is_tried_again(void **state)
 {
     (void)state;

@@ -141,7 +141,7 @@ static void first_step_is_granted_to_all_who_asked(void **state)
     rig_free(rig);
 }
 
-/* Goal: who gets no first step is refused, and is again until there is one. */
+/* Goal: a writer that gets no first step of memory is refused, each time until there is a step. */
 static void writer_without_a_first_step_is_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of a node at the primary when something of it changes; each field by itself. */
+/* The primary's record of a node after a change of the node; each field by itself. */
 #include "tests/replication/case_rig.h"
 
 static struct leat_rep_node node;

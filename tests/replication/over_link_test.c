@@ -183,8 +183,8 @@ static void node_set(unsigned number, const char *name, uint64_t incarnation, co
     if (rc) trace("%s\n", leat_err_name(rc));
 }
 
-/* Goal: each node that is up has a link, the first and the last number there can be among them; this one has none; a
- * new address moves it, a new incarnation begins anew. */
+/* Goal: each node that is up has a link, also with the first and the last possible number; this node has no link to
+ * itself; a new address moves the link, a new incarnation restarts it. */
 static void link_of_each_node_follows_the_table(void **state)
 {
     (void)state;

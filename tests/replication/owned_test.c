@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a primary, and a log of it, are when they begin. A primary alone. */
+/* A primary, and a log of it, at their beginning. A primary alone. */
 #include "tests/replication/case_rig.h"
 
 #include "base/mem.h"
@@ -123,7 +123,7 @@ static void on_idle(void *arg)
     (*(unsigned *)arg)++;
 }
 
-/* Goal: a log that is given up is told so once. */
+/* Goal: a log that is given up learns so once. */
 static void log_that_is_given_up_is_told_once(void **state)
 {
     (void)state;

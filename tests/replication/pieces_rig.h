@@ -117,7 +117,7 @@ static inline void pull_start(struct rig *rig, struct leat_backup_pull *pull)
     mail->deliver(NULL, mail);
 }
 
-/* That node's answer: the image, from there on. */
+/* That node's answer: the image, from that place on. */
 static inline void piece(const struct rig *rig, leat_err rc, uint32_t from, uint32_t bytes,
                          uint32_t passed)
 {

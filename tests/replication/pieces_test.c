@@ -65,7 +65,7 @@ static void piece_is_served_from_memory_or_file(void **state)
     rig_end(rig);
 }
 
-/* Goal: who may serve what: each thing that speaks against it, by itself. */
+/* Goal: which replica may be served to which request: each reason against it, by itself. */
 static void replica_serves_what_it_may(void **state)
 {
     (void)state;
@@ -275,8 +275,8 @@ static void pulled_segment_is_closed_and_then_whole(void **state)
              "pulled: DISK\n");
 }
 
-/* Goal: what is not what was asked for is not taken, and the next node is asked; the reason that leaves most hope is
- * told. */
+/* Goal: bytes that are not the wanted bytes are refused, and the next node is asked; the pull ends with the reason that
+ * leaves most hope. */
 static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
 {
     (void)state;
@@ -392,7 +392,7 @@ static void slow_source_is_left_for_the_next(void **state)
     rig_end(rig);
 }
 
-/* Goal: what a pull took is used again by the next one: no allocation but of its first piece and its replica. */
+/* Goal: a pull uses the memory of the pull before it: no allocation except for its first piece and its replica. */
 static void pull_uses_its_request_again(void **state)
 {
     (void)state;
@@ -462,8 +462,8 @@ static void pulled_segment_is_on_the_disk_once_it_is_closed(void **state)
     rig_end(rig);
 }
 
-/* Goal: a source that has brought some has until then what that is worth, and never less than a moment: none would be
- * for ever. One that can't be asked any more is left, and the next begins anew. */
+/* Goal: the deadline of a source grows with the bytes that it brings, and is never shorter than a moment: no deadline
+ * would let it run for ever. A source that can't be asked any more is left, and the next source begins anew. */
 static void time_of_a_source_grows_with_what_it_brings(void **state)
 {
     (void)state;
@@ -536,8 +536,8 @@ static void time_of_a_source_grows_with_what_it_brings(void **state)
     rig_end(rig);
 }
 
-/* Goal: what is here is made durable where the stream's acks are and it is not yet; else the answer only comes
- * later. */
+/* Goal: a flush writes a replica where the stream acks at level `disk` and the bytes are not on disk yet; else only the
+ * answer comes later. */
 static void flush_writes_what_is_not_on_the_disk(void **state)
 {
     (void)state;

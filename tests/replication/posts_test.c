@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is posted to copies, what that costs, and what is said when all have theirs again; each condition by itself. */
+/* The writes that are posted to copies, their cost, and the report when all copies are there again; each condition by
+ * itself. */
 #include "tests/replication/case_rig.h"
 
 #include "base/node_log.h"

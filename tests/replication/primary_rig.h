@@ -414,7 +414,7 @@ static inline void rig_node_up(struct rig *rig, unsigned number)
     rig_attached(rig, number);
 }
 
-/* Whoever is asked what it has says: nothing that has nobody's word. */
+/* Each backup that is asked for its unconfirmed replicas answers that it has none. */
 static inline void rig_audits_answer(struct rig *rig)
 {
     static const uint8_t nothing[] = {0x92, 0x00, 0x90};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a primary asks of backups and of the store, as text. For one test program only. */
+/* A primary's requests to backups and to the store, as text. For one test program only. */
 #ifndef LEAT_TESTS_REPLICATION_PRIMARY_TRACE_H
 #define LEAT_TESTS_REPLICATION_PRIMARY_TRACE_H
 
@@ -14,7 +14,7 @@
 #include "replication/primary/state.h"
 #include "tests/trace.h"
 
-/* What is as always, and so left out. */
+/* Values that are the same in all tests, and so are left out. */
 enum { RIG_CAPACITY = 64 * 1024, RIG_EPOCH = 5 };
 
 static inline const char *rig_kind_name(unsigned kind)

@@ -85,7 +85,7 @@ static struct scene *scene_new(uint64_t seed)
     return scene_sized(seed, 3000, 64 * 1024);
 }
 
-/* Of two pieces: a log's segments grow. */
+/* A segment of two pieces: a log's segments grow. */
 static struct scene *scene_long(uint64_t seed)
 {
     struct scene *scene = scene_sized(seed, 60 * 1000, 4 * 1024 * 1024);
@@ -191,8 +191,8 @@ static void pull_for_an_attempt_is_tentative_until_an_owner_counts_on_it(void **
     scene_free(scene);
 }
 
-/* Goal: what a start has passed over behind a segment goes with its bytes, to whoever pulls it, and stays over a
- * restart. Not more than there can be, whoever says so. */
+/* Goal: the number of bytes that a start has passed over after a segment goes with the segment's bytes to each node
+ * that pulls, and stays over a restart. A number that is impossibly large is cut down, whichever node reports it. */
 static void pull_brings_what_was_passed_over(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void on_seen(void *arg, struct leat_log *log)
     *(bool *)arg = true;
 }
 
-/* On how many nodes segment 1 is told to have that many bytes behind it. */
+/* The number of nodes whose segment 1 has that many bytes passed over. */
 static unsigned copies_with(struct scene *scene, uint32_t passed_bytes)
 {
     unsigned count = 0;
@@ -328,7 +328,8 @@ static void source_rots(struct scene *scene, unsigned from)
         seg->file->now[seg->file_offset + at] ^= 0x10;
 }
 
-/* One is damaged, and the other can't be asked, in either order: that is no "nobody has it whole". */
+/* One source is corrupt, and the other can't be asked, in either order: that does not mean that no node has the segment
+ * whole. */
 static void pull_of_what_a_node_may_have_that_is_not_there_is_to_be_tried_again(void **state)
 {
     (void)state;
@@ -359,7 +360,7 @@ static void pull_believes_nothing_that_it_has_not_checked(void **state)
     scene_free(scene);
 }
 
-/* Of two on one node one is torn: its last entry has arrived, and something before that has not. */
+/* Of two replicas on one node one is torn: its last entry has arrived, and an earlier part has not. */
 static void pull_where_one_of_two_is_torn_serves_the_other(void **state)
 {
     (void)state;
@@ -386,8 +387,8 @@ static void pull_where_one_of_two_is_torn_serves_the_other(void **state)
     }
 }
 
-/* A source that dies in the middle is passed over; with all of them the reason is told, and it can be
- * asked again. */
+/* A source that dies in the middle is passed over; when all sources have died the pull ends with the reason, and can be
+ * started again. */
 static void pull_goes_on_with_the_next_when_a_source_dies(void **state)
 {
     (void)state;

@@ -39,7 +39,7 @@ static void late(void)
     owned->held_us = rig->now_us - rig->primary->options.open_wait_us;
 }
 
-/* Goal: a version is told when all copies that it is to hold good for carry it, and as many as acks need. */
+/* Goal: a generation is sent when all copies that it covers have it, and as many as acks need. */
 static void version_is_told_when_all_carry_it(void **state)
 {
     (void)state;
@@ -185,7 +185,8 @@ static void done(leat_err rc)
     tell();
 }
 
-/* Goal: logs are told together; where one of them is refused each is told by itself, and which it is shows. */
+/* Goal: the generations of several logs are sent together; after a refusal each log's is sent by itself, so that the
+ * refused log shows. */
 static void refusal_shows_whose_it_is(void **state)
 {
     (void)state;
@@ -309,7 +310,7 @@ static void log_that_has_gone_is_not_told(void **state)
     logs_end();
 }
 
-/* Goal: no more are told at one time than there are rows for; the others are next. */
+/* Goal: no more generations are sent at one time than a body has rows; the other logs come next. */
 static void versions_are_told_as_many_as_there_are_rows_for(void **state)
 {
     (void)state;

@@ -65,7 +65,7 @@ static void append_beside_a_commit_under_way_is_written_at_once(void **state)
     world_free(world);
 }
 
-/* Goal: what travels as messages travels in small ones, which stay in a core's cache, and no fewer bytes are under way
+/* Goal: writes that travel as messages are small, so that they stay in a core's cache, and no fewer bytes are under way
  * for that. */
 static void writes_by_messages_are_cut_and_as_many_bytes_as_whole_ones(void **state)
 {
@@ -373,7 +373,7 @@ static void silent_backup_is_left_where_others_answer(void **state)
     }
 }
 
-/* Goal: one that has been slow to answer of late, or was left for nothing, is given longer. */
+/* Goal: a backup that has been slow to answer lately, or was given up for no reason, gets more time. */
 static void slow_machine_makes_the_owner_patient(void **state)
 {
     (void)state;

@@ -46,8 +46,8 @@ static void replica_that_is_being_opened_is_not_used(void **state)
     rig_free(rig);
 }
 
-/* Goal: whoever says nothing of the owner's epoch is no owner of the past; and another than its writer may have a
- * replica dropped, whose place then stays its writer's. */
+/* Goal: a request without an owner's epoch is not of an earlier owner. A node other than the writer may have a replica
+ * dropped; the place then stays the writer's. */
 static void owner_of_the_past_is_one_that_says_so(void **state)
 {
     (void)state;
@@ -130,7 +130,8 @@ static void replica_goes_on_where_its_writer_has_memory(void **state)
     rig_free(rig);
 }
 
-/* Goal: a request that can't be begun is told so, and costs nothing, for lack of memory or of sense. */
+/* Goal: a request that can't be begun, for lack of memory or because it makes no sense, is refused and costs
+ * nothing. */
 static void request_that_is_not_begun_costs_nothing(void **state)
 {
     (void)state;

@@ -151,7 +151,7 @@ static void short_of_copies(void)
         rig_peer(rig, i)->node.draining = true;
 }
 
-/* Goal: what goes is in no list of what there is to do. */
+/* Goal: a segment that is being dropped is in no list of work. */
 static void what_goes_has_nothing_to_be_done(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void what_goes_has_nothing_to_be_done(void **state)
     trace_begin();
 }
 
-/* Goal: one mail to oneself brings all that is to be looked at. */
+/* Goal: one message to the own actor is enough for all logs that need a look. */
 static void mail_to_oneself_is_one(void **state)
 {
     (void)state;
@@ -298,7 +298,7 @@ static void left(uint64_t left_us, uint64_t now_us)
     rig->now_us = now_us;
 }
 
-/* Goal: who was left, and is back at once, was slow for so long. */
+/* Goal: a backup that was given up and comes back at once counts as slow for that time. */
 static void who_is_back_at_once_was_slow(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void who_is_back_at_once_was_slow(void **state)
              "left(0, 1000): -> took 0\n");
 }
 
-/* Goal: what is being read for a copy when its log goes is for nobody. */
+/* Goal: bytes that are being read for a copy when its log goes are not used. */
 static void piece_that_is_read_for_a_log_that_went_is_none(void **state)
 {
     (void)state;
@@ -550,7 +550,7 @@ static void alone(void)
     trace_text[trace_used = used] = '\0';
 }
 
-/* Goal: why a node can't be attached is said once, again after a while, and when it is for another reason. */
+/* Goal: the reason why a node can't be attached is logged once, again after a while, and when the reason changes. */
 static void refusal_is_said_once_in_a_while(void **state)
 {
     (void)state;
@@ -574,7 +574,7 @@ static void refusal_is_said_once_in_a_while(void **state)
         ".\n");
 }
 
-/* Goal: what is not said in options is as it says there. */
+/* Goal: each option that is not given has its default. */
 static void options_that_are_not_given_have_their_values(void **state)
 {
     (void)state;
@@ -607,7 +607,7 @@ static void idle(void)
     trace_text[trace_used = used] = '\0';
 }
 
-/* Goal: what may never be told is looked at soon, all else when something is due. */
+/* Goal: the timer is short where no event may ever end a wait; else the timer runs until something is due. */
 static void timer_looks_soon_where_somebody_waits(void **state)
 {
     (void)state;

@@ -70,7 +70,7 @@ static void session_begins_with_a_grant(void **state)
     rig_free(rig);
 }
 
-/* Goal: what is asked when its link has no room, or has gone, is asked again. */
+/* Goal: a request that can't leave, because its link is full or gone, is sent again. */
 static void call_that_can_not_leave_is_made_again(void **state)
 {
     (void)state;
@@ -106,7 +106,8 @@ static void call_that_can_not_leave_is_made_again(void **state)
     rig_free(rig);
 }
 
-/* Goal: what a node has is asked as soon as its link has room: until then its closed copies count for nothing. */
+/* Goal: a node's replicas are asked for as soon as its link has room: until then its closed copies count for
+ * nothing. */
 static void audit_that_can_not_leave_is_made_again(void **state)
 {
     (void)state;
@@ -209,7 +210,7 @@ static void answer_of_a_session_that_is_over_says_nothing(void **state)
     rig_free(rig);
 }
 
-/* Goal: a settlement that did not arrive, or could not leave, is told again: all is asked for once more. */
+/* Goal: a SETTLE that did not arrive, or could not leave, is repeated: the whole audit is asked for once more. */
 static void settlement_that_is_lost_is_made_again(void **state)
 {
     (void)state;

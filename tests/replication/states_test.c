@@ -115,7 +115,8 @@ static void version_is_told_when_nothing_holds_it_back(void **state)
         }
 }
 
-/* Goal: whatever is asked of a backup, or written to it, is owed an answer from then on; after 10 ms it is asked. */
+/* Goal: each request to a backup, and each write, makes it owe an answer from then on; after 10 ms the backup is
+ * asked. */
 static void what_is_under_way_is_owed_an_answer(void **state)
 {
     (void)state;

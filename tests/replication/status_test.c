@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people and clients are told of a log's copies, on the world of world.h. */
+/* The status of a log's copies for operators and clients, on the world of world.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void log_that_has_lost_every_other_copy_is_not_like_one_that_has_not_begu
     world_free(world);
 }
 
-/* Goal: what replaces a lost copy counts when it is whole, and is told as lacking until then. */
+/* Goal: the replacement of a lost copy counts when it is whole, and is reported as lacking until then. */
 static void copy_that_is_being_made_is_lacking_until_it_is_whole(void **state)
 {
     (void)state;

@@ -229,7 +229,7 @@ static void segment_is_closed_evicted_and_dropped(void **state)
     rig_free(rig);
 }
 
-/* Goal: what the store refuses is refused to the log: a close, a drop. */
+/* Goal: a request that the store refuses is refused to the log: a close, a drop. */
 static void store_that_refuses_is_believed(void **state)
 {
     (void)state;
@@ -338,7 +338,7 @@ static void park_or_resume_that_is_refused_is_none(void **state)
     rig_free(rig);
 }
 
-/* Goal: what is written from a buffer that is to go ends first: it is evicted, parked, dropped after that. */
+/* Goal: writes from a buffer end before the buffer goes: eviction, hibernation and drop come after that. */
 static void buffer_stays_while_writes_come_from_it(void **state)
 {
     (void)state;
@@ -398,8 +398,8 @@ static void given_up_is_told_to_the_store_and_to_each_backup(void **state)
 
 /* ---- nobody to ask ---- */
 
-/* Goal: who refuses is not asked again for a while, another one is asked at once; where all have refused they are asked
- * again after 2 ms, and then twice as long each time, up to 200 ms. */
+/* Goal: a node that refuses OPEN is not asked again for a while, and another node is asked at once; where all nodes
+ * have refused they are asked again after 2 ms, and then twice as long each time, up to 200 ms. */
 static void open_that_is_refused_goes_to_another_node(void **state)
 {
     (void)state;
@@ -492,7 +492,7 @@ static void segment_without_enough_copies_is_refused_in_time(void **state)
     }
 }
 
-/* Goal: what the store refuses to reserve is given back at the backups too, and the log hears why. */
+/* Goal: a segment that the store refuses to reserve is dropped at the backups too, and the log gets the reason. */
 static void segment_that_the_store_refuses_is_given_back(void **state)
 {
     (void)state;

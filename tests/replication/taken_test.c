@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a backup does with replicas whose owner or writer has gone, message by message: cut to the end of their log,
- * made the node's own, moved out of a fenced writer's memory, served to others. A backup alone, whose store answers
- * by hand. */
+/* A backup's work with replicas whose owner or writer has gone, message by message: cut to the end of their log,
+ * adopted, moved out of a fenced writer's memory, served to other nodes. A backup alone, whose store answers by
+ * hand. */
 #include "tests/replication/backup_rig.h"
 
 /* As if its bytes had been read and found to begin with that end. */
@@ -116,7 +116,7 @@ static void seal_of_an_open_one_waits_for_its_writers_end(void **state)
     rig_free(rig);
 }
 
-/* Goal: who has no say, or asks for what is not here, changes nothing: each thing that is not so, by itself. */
+/* Goal: a SEAL by a node without the right, or of a replica that is not here, changes nothing: each fault by itself. */
 static void seal_that_is_not_so_changes_nothing(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void adoption_takes_the_steps_that_are_left(void **state)
              "state 4 456 role 1, stays, busy 0, the backup's\n");
 }
 
-/* Goal: what can't be adopted is refused by name, and changes nothing. */
+/* Goal: an adoption that is not possible is refused with the reason, and changes nothing. */
 static void adoption_that_can_not_be_is_refused(void **state)
 {
     (void)state;
@@ -612,7 +612,7 @@ static void one_of_each(struct rig *rig)
     flushed->looked[1].extent = rig->ends[0];
 }
 
-/* Goal: what recovery is told of each replica. */
+/* Goal: the report of each replica to recovery. */
 static void replicas_are_told_of_as_they_are(void **state)
 {
     (void)state;

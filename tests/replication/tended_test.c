@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes on without anybody waiting, message by message: audits and what is said of each row, closed segments that
- * are copied again, silent backups. A primary alone, whose whole world is the trace. */
+/* Background work, message by message: audits and the answer for each row, closed segments that are copied again,
+ * silent backups. A primary alone, whose whole world is the trace. */
 #include "tests/replication/primary_rig.h"
 
 static void row_answer(struct rig *rig, unsigned node, const struct rep_row *rows, uint32_t count,
@@ -17,7 +17,7 @@ static void row_answer(struct rig *rig, unsigned node, const struct rep_row *row
     rig_answer_bytes(rig, node, LEAT_REP_AUDIT, LEAT_OK, control, writer.used);
 }
 
-/* A closed segment of the log, made by an owner of before, epoch 3. */
+/* A closed segment of the log, made by an earlier owner, epoch 3. */
 static struct leat_segment *closed_one(struct rig *rig, uint64_t id, bool in_memory)
 {
     struct leat_segment *seg = &rig->segs[id];
@@ -168,8 +168,8 @@ static void row_is_judged_by_what_the_log_has(void **state)
     rig_free(rig);
 }
 
-/* Goal: another replica of a segment that is held goes where there are enough copies that count; where not it stays, or
- * is cut to the end, if an owner of before had left it open or longer. */
+/* Goal: a further replica of a segment is dropped where enough copies count. Where not, the replica stays, or is cut to
+ * the end if an earlier owner had left it open or longer. */
 static void other_replica_of_a_segment_goes_when_there_are_enough(void **state)
 {
     (void)state;
@@ -385,7 +385,7 @@ static void closed_segment_is_copied_from_its_file(void **state)
     rig_free(rig);
 }
 
-/* Goal: what can't be read is told to the log, and the copy that it was for is given up. */
+/* Goal: a segment that can't be read is reported to the log, and the copy that needed the bytes is given up. */
 static void segment_that_can_not_be_read_is_told_of(void **state)
 {
     (void)state;
@@ -425,7 +425,7 @@ static void segment_that_can_not_be_read_is_told_of(void **state)
     }
 }
 
-/* Goal: of a segment that goes meanwhile nothing is told, and no piece is written. */
+/* Goal: for a segment that goes meanwhile nothing is reported, and no piece is written. */
 static void segment_that_goes_is_not_copied_on(void **state)
 {
     (void)state;
@@ -451,7 +451,8 @@ static void segment_that_goes_is_not_copied_on(void **state)
     }
 }
 
-/* Goal: of a segment that is damaged here a copy is made out of memory alone; else its bytes are fetched first. */
+/* Goal: a copy of a segment that is corrupt on this node is made from memory only; without the memory its bytes are
+ * fetched first. */
 static void damaged_segment_is_copied_out_of_memory_alone(void **state)
 {
     (void)state;
@@ -469,7 +470,7 @@ static void damaged_segment_is_copied_out_of_memory_alone(void **state)
     }
 }
 
-/* Goal: what is copied again keeps to its rate: a second's worth of it takes a second, also after a pause. */
+/* Goal: copying again keeps to its rate: a second's worth of bytes takes a second, also after a pause. */
 static void closed_segments_are_copied_at_their_rate(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people and clients are told of a log's copies at each step of its life: a primary alone, whose world answers by
- * hand. */
+/* The status of a log's copies for operators and clients at each step of the log's life: a primary alone, whose world
+ * answers by hand. */
 #include "tests/replication/primary_rig.h"
 
 static void segment_trace(void *arg, const struct leat_rep_segment_status *status)
@@ -16,7 +16,7 @@ static void segment_trace(void *arg, const struct leat_rep_segment_status *statu
     trace("\n");
 }
 
-/* Everything that is told. */
+/* Traces the whole status. */
 static void told(const struct rig *rig, const char *when)
 {
     struct leat_primary_status all;
@@ -312,7 +312,7 @@ static void nodes_that_are_coming_are_not_missing(void **state)
     rig_free(rig);
 }
 
-/* Goal: whole copies are told of before those that are being made, in whatever order they are. */
+/* Goal: whole copies are listed before copies that are being made, in whatever order they were added. */
 static void whole_copies_are_told_of_first(void **state)
 {
     (void)state;

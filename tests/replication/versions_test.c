@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which versions the coordinator is told, and what its answers mean, on the world of world.h. */
+/* The generations that are sent to the coordinator, and the meaning of its answers, on the world of world.h. */
 #include "tests/replication/asks.h"
 
 static struct {
@@ -60,7 +60,8 @@ static struct world *all_asked(uint64_t seed, unsigned logs)
     return world;
 }
 
-/* Goal: who gets no answer asks again, after a pause, for the same; nothing counts as known before it is answered. */
+/* Goal: without an answer the same generations are sent again after a pause; no generation counts as committed before
+ * the answer. */
 static void versions_without_an_answer_are_asked_for_again(void **state)
 {
     (void)state;

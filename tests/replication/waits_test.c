@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has to wait, for whom, and since when: drops for what is under way, a silent backup, requests without a copy. A
- * primary alone. */
+/* Work that has to wait, its reason, and the beginning of the wait: drops during other requests, a silent backup,
+ * requests without a copy. A primary alone. */
 #include "tests/replication/case_rig.h"
 
 static struct rep_op *op_of(enum leat_rep_kind kind)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may have what done to a replica, and what becomes of it where that is refused. On the world of world.h. */
+/* Which node may send which request about a replica, and the effect of a refusal. On the world of world.h. */
 #include "tests/replication/asks.h"
 
 #include <string.h>
 
-/* What was answered to requests that this test makes. */
+/* The answers to the test's requests. */
 static struct {
     struct leat_rep_net net; /* of the backup, for everybody else's */
     leat_err rc;
@@ -362,8 +362,8 @@ static void on_fenced(void *arg)
     *(bool *)arg = true;
 }
 
-/* Goal: what can't be is not opened; and what was being opened when its writer was fenced is none: it is refused, and
- * goes. */
+/* Goal: an OPEN that is not possible opens nothing; a replica that was being opened when its writer was fenced is
+ * refused, and goes. */
 static void open_that_can_not_be_or_comes_with_a_fence_opens_nothing(void **state)
 {
     (void)state;

@@ -167,7 +167,7 @@ void world_free(struct world *world);
 uint64_t world_below(struct world *world, uint64_t limit);
 /** One event, or time passes. */
 void world_step(struct world *world);
-/** What a core does for its logs now and then. */
+/** A core's periodic work for its logs. */
 void world_care(struct world *world);
 /** Until `us` have passed. */
 void world_run(struct world *world, uint64_t us);

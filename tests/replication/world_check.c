@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is checked of the world, and what it tells people. */
+/* The checks of the world, and its printout. */
 #include "tests/replication/world.h"
 
 #include <stdio.h>

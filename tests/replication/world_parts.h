@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the small cluster know of each other. Private to world*.c. */
+/* The functions that the parts of the small cluster share. Private to world*.c. */
 #ifndef LEAT_TESTS_REPLICATION_WORLD_PARTS_H
 #define LEAT_TESTS_REPLICATION_WORLD_PARTS_H
 

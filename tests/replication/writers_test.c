@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may write into a node's memory for replicas, and how much of it each gets, on the world of world.h. */
+/* Which nodes may write into a node's memory for replicas, and how much of it each node gets, on the world of
+ * world.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
