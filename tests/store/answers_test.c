@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is answered, noted in rows and left behind where a request can't be done, or is of a segment that has no
- * buffer. */
+/* The answers, the rows and the remaining state where a request is impossible, or is for a segment without a buffer. */
 #include "tests/store/trace.h"
 
 static struct leat_row *row_at(struct bench *bench, uint32_t row, bool durable)
@@ -209,7 +208,7 @@ static void answers_reservation_whose_row_fails(void **state)
     }
 }
 
-/* Goal: what has not begun is not parked, whatever it is said to have. */
+/* Goal: a segment that has not begun is not hibernated, whatever end the request names. */
 static void answers_park_of_what_has_not_begun(void **state)
 {
     (void)state;
@@ -249,7 +248,7 @@ static void answers_mend_of_what_was_cut(void **state)
     }
 }
 
-/* Goal: nothing is cut, given up or made durable of it while rows are on their way, nor while bytes are. */
+/* Goal: no cut, give-up or flush of a segment happens while its row or its bytes are being written. */
 static void answers_cut_amid_rounds(void **state)
 {
     (void)state;
@@ -339,7 +338,8 @@ static void answers_files_with_gaps(void **state)
     }
 }
 
-/* Goal: what a request had before it was asked is nothing of a mend: its copy is the store's own, and goes with it. */
+/* Goal: a repair does not look at an old copy in its request: the copy is the store's own, and is freed with the
+ * repair. */
 static void answers_mend_looks_at_no_old_copy(void **state)
 {
     (void)state;
@@ -362,7 +362,8 @@ static void answers_mend_looks_at_no_old_copy(void **state)
     bench_free(bench);
 }
 
-/* Goal: what a start parks is noted as parked and nothing else: it is open, and its memory is gone. */
+/* Goal: the row of a segment that a start hibernates says hibernated and nothing else; the segment was open, and its
+ * memory is gone. */
 static void answers_found_segment_is_parked(void **state)
 {
     (void)state;
@@ -423,7 +424,7 @@ static void answers_mend_amid_a_mend(void **state)
     bench_free(bench);
 }
 
-/* Goal: what was found is told until owners have taken it, and then nothing is. */
+/* Goal: the start's findings are reported until owners have taken them, and not after that. */
 static void answers_nothing_is_found_once_it_is_taken(void **state)
 {
     (void)state;
@@ -460,7 +461,7 @@ static void answers_cut_within_its_capacity(void **state)
     bench_free(bench);
 }
 
-/* Goal: of a segment of no bytes, or of more than its capacity, memory has nothing. */
+/* Goal: memory has no bytes for a segment of no bytes, or of more bytes than its capacity. */
 static void answers_memory_has_nothing_of_what_can_not_be(void **state)
 {
     (void)state;

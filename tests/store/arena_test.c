@@ -2,7 +2,8 @@
 /* Arenas of replicas: buffers of writers elsewhere, and what a start makes of them. */
 #include "tests/store/side.h"
 
-/* Goal: whoever writes from elsewhere meets zeros only, also after others have used the place. */
+/* Goal: a buffer for one-sided writes has only zeros when it is given out, also where another segment has used the
+ * place. */
 static void arena_buffers_are_zero_when_handed_out(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void start_parks_open_replicas_from_a_private_copy(void **state)
     }
 }
 
-/* Goal: what was being made whole is never taken for whole. */
+/* Goal: an incomplete replica is never taken for a whole replica. */
 static void start_frees_incomplete_replicas_and_reservations(void **state)
 {
     (void)state;
@@ -313,8 +314,8 @@ static void start_closes_replicas_that_their_bytes_close(void **state)
     }
 }
 
-/* Goal: what of arenas is in no file is counted while it is: not when it has been flushed, has gone, or stays for
- * good. */
+/* Goal: the bytes of arenas that are in no file are counted while that is so: not after a flush, after a drop, or in a
+ * segment that stays in memory for good. */
 static void arena_counts_what_is_in_no_file(void **state)
 {
     (void)state;
@@ -371,7 +372,7 @@ static void arena_counts_nothing_of_what_moved(void **state)
     }
 }
 
-/* Goal: what was flushed is synced at once where an arena has hardly any room left. */
+/* Goal: flushed bytes are synced at once where an arena has hardly any free memory. */
 static void arena_that_is_short_has_flushes_synced(void **state)
 {
     (void)state;
@@ -396,8 +397,8 @@ static void arena_that_is_short_has_flushes_synced(void **state)
     side_fini(&side);
 }
 
-/* Goal: what a file has was written by this node, in order, and synced before it was answered: of level `disk` a header
- * whose ids are there and whose checksum is wrong is damage. */
+/* Goal: this node wrote the bytes of a file itself, in order, and synced them before the answer: so at level `disk` a
+ * header with its ids and a wrong checksum is damage. */
 static void start_calls_no_damaged_header_in_a_file_torn(void **state)
 {
     (void)state;

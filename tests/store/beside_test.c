@@ -55,7 +55,7 @@ static void flush_that_fails_leaves_others_alone(void **state)
     assert_true(beside > 0);
 }
 
-/* Of another node's log, with some of it. */
+/* A replica of another node's log, with some of its bytes. */
 static struct mine *replica(struct bench *bench)
 {
     struct mine *mine = &bench->mine[bench->count++];
@@ -132,7 +132,7 @@ static void on_line(void *arg, const char *line)
     snprintf(last_line, sizeof last_line, "%s", line);
 }
 
-/* Goal: as many complaints are told as are kept, each once, and how many there were beyond. */
+/* Goal: the kept complaints are reported, each once, and the number of complaints beyond the limit. */
 static void complaints_are_told_as_far_as_they_are_kept(void **state)
 {
     (void)state;
@@ -277,8 +277,8 @@ static void head_past_the_limit_is_in_the_way(void **state)
     bench_free(bench);
 }
 
-/* Goal: of a segment that is resumed, or reserved, whose row can't be written its owner has no buffer: the place is
- * nobody's until the next start. */
+/* Goal: where the row of a resumed or reserved segment can't be written, the owner gets no buffer: no segment gets the
+ * place until the next start. */
 static void segment_that_is_not_begun_has_no_buffer(void **state)
 {
     (void)state;

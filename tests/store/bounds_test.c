@@ -41,7 +41,7 @@ static void segment_has_begun_with_its_whole_start_entry(void **state)
     bench_free(bench);
 }
 
-/* Goal: what a start finds of a segment is in its row, also where no other row of that block has changed. */
+/* Goal: the state that a start finds for a segment is in its row, also where no other row of that block has changed. */
 static void row_of_a_segment_that_its_bytes_close_is_written(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void segment_of_a_lost_file_keeps_its_place(void **state)
     bench_free(bench);
 }
 
-/* Goal: what a start frees may be given out at once. */
+/* Goal: a slot that a start frees may be given out at once. */
 static void reservation_that_a_start_frees_is_free(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void who_waits_for_memory_is_looked_at_soon(void **state)
     bench_free(bench);
 }
 
-/* Goal: what is shorter than a trailer, or longer than its place, does not end in one. */
+/* Goal: a segment shorter than a trailer, or longer than its slot, does not end in a trailer. */
 static void segment_ends_in_its_trailer(void **state)
 {
     (void)state;

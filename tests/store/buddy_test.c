@@ -161,8 +161,8 @@ static void do_other(struct plain *plain)
     }
 }
 
-/* Goal: what is taken, given back, claimed and counted is what a plain row of units says, with any limit and any
- * place that is kept. */
+/* Goal: blocks that are taken, given back, claimed and counted agree with a plain row of units, with any limit and any
+ * kept place. */
 static void buddy_is_as_a_plain_row_of_units(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void buddy_is_as_a_plain_row_of_units(void **state)
     }
 }
 
-/* Goal: what a block is for is no smaller than asked, and no larger than needed. */
+/* Goal: a block is no smaller than asked, and no larger than needed. */
 static void buddy_order_is_the_smallest_that_fits(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void buddy_order_is_the_smallest_that_fits(void **state)
     leat_buddy_fini(&buddy);
 }
 
-/* Goal: what lies past the end, or across it, is no block, whatever is free. */
+/* Goal: a block past the end, or across the end, is no block, whatever is free. */
 static void buddy_ends_with_its_units(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void buddy_ends_with_its_units(void **state)
     leat_buddy_fini(&buddy);
 }
 
-/* Goal: of many units the lowest that is free is taken, whichever came free last. */
+/* Goal: of many units the lowest free unit is taken, whichever was freed last. */
 static void buddy_takes_the_lowest_of_many(void **state)
 {
     (void)state;

@@ -273,7 +273,7 @@ static void count_line(void *arg, const char *line)
     *(char *)arg = line[0];
 }
 
-/* What a catalogue of that length, with a header that promises so many rows, is found to be. */
+/* Opens a catalogue of that length, with a header that promises so many rows. */
 static leat_err opened_with(uint64_t bytes, uint64_t rows, char *out_said,
                             struct leat_catalogue *cat, struct bench *bench)
 {
@@ -451,7 +451,7 @@ static void catalogue_round_writes_each_block_once(void **state)
     bench_free(bench);
 }
 
-/* Goal: what a start or a cut has changed is written, all of it and nothing else, then synced. */
+/* Goal: all rows that a start or a cut has changed are written, and no other rows, then synced. */
 static void catalogue_writes_what_was_changed(void **state)
 {
     (void)state;
@@ -525,7 +525,8 @@ static void catalogue_that_is_made_is_open_once(void **state)
     bench_free(bench);
 }
 
-/* Goal: of a catalogue whose making a crash has ended nothing is left in the one that is made then. */
+/* Goal: where a crash has interrupted the creation of a catalogue, the catalogue that is created next has nothing of
+ * it. */
 static void catalogue_that_is_made_begins_with_nothing(void **state)
 {
     (void)state;

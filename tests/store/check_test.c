@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asserted of the store between two turns: each rule is broken once. */
+/* The assertions on the store between two turns: each rule is broken once. */
 #include "store_bench.h"
 
 #include "tests/broken.h"

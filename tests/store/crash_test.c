@@ -11,7 +11,7 @@ static bool known_extent(const struct mine *mine, struct leat_extent extent)
     return false;
 }
 
-/* What must hold of one segment after a crash. */
+/* Checks one segment after a crash. */
 static void check_mine(struct bench *bench, struct mine *mine, bool power)
 {
     const struct leat_found *found = found_of(bench, mine);
@@ -217,8 +217,8 @@ static void store_crash_at_any_point_keeps_what_was_answered(void **state)
 }
 
 /* ---- every operation fails once ---- */
-/* One life with a failure at disk operation or allocation n, then a crash, then a life without.
- * false: n was never reached. */
+/* One life with a failure at disk operation or allocation n, then a crash, then a life without failures. false: n was
+ * never reached. */
 static bool survive(uint64_t n, bool allocation, bool power)
 {
     struct bench *bench = bench_new(4711);

@@ -36,8 +36,8 @@ static void start_again(struct bench *bench, struct mine *const *mine, unsigned 
     }
 }
 
-/* Goal: a mark is cut to where it was decided, by its row alone, when its bytes up to there are what was decided, and
- * not otherwise; from its file and from memory; each failure is told and changes nothing that is durable. */
+/* Goal: an open replica is cut to the decided end, by its row alone, when its bytes up to that end are the decided
+ * bytes, and not otherwise; from its file and from memory; each failure is reported and changes nothing durable. */
 static void cut_takes_what_was_decided_and_nothing_else(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void cut_takes_what_was_decided_and_nothing_else(void **state)
         }
 }
 
-/* Goal: what is cut is durable only when all of it is: each operation that fails says so, and the next start finds the
+/* Goal: a cut is durable only when all of it is: each failed operation is reported, and the next start finds the
  * segment open, or cut. */
 static void cut_that_fails_is_cut_again(void **state)
 {
@@ -145,8 +145,8 @@ static void cut_that_fails_is_cut_again(void **state)
     }
 }
 
-/* Goal: of several some are cut, one is given up, one is parked for another node, one gets another role; all of that is
- * durable at once, and the given-up one's place serves others. */
+/* Goal: of several segments some are cut, one is given up, one is hibernated for another node, one gets another role;
+ * all of that is durable at once, and the slot of the segment given up serves others. */
 static void cut_done_makes_all_of_it_durable(void **state)
 {
     (void)state;
@@ -284,9 +284,9 @@ static void own_bytes_are_written(const struct leat_segment *seg, const struct l
     synced(3, "store/0", true);
 }
 
-/* Goal: a segment's own bytes are written over its place, 256 KiB at a time, then synced; each failure is told, and a
- * sync that fails is the file's end; other bytes, and segments for which it is not, are refused with nothing
- * written. */
+/* Goal: a repair writes a segment's own bytes over its slot, 256 KiB at a time, then syncs; each failure is reported,
+ * and a sync that fails is the file's end. Other bytes are refused with nothing written, and so is a segment that must
+ * not be repaired. */
 static void mend_writes_its_own_bytes(void **state)
 {
     (void)state;
@@ -447,7 +447,7 @@ static void mend_after_a_kill_looks_where_each_row_says(void **state)
     bench_free(bench);
 }
 
-/* Goal: the numbers of leat_store_usage(), and what a log is told of its head's memory. */
+/* Goal: the numbers of leat_store_usage(), and the report to a log on its head's memory. */
 static void store_tells_what_it_uses(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One operation of the disk fails, each in its turn: what is answered, which files are given up, what is found at the
- * next start. A line for each. */
+/* One operation of the disk fails, each in its turn: the answers, the files that are given up, the findings of the next
+ * start. A line for each. */
 #include "tests/store/store_bench.h"
 #include "tests/trace.h"
 
@@ -24,7 +24,7 @@ static void goes_on(struct mine *mine, enum leat_store_req_kind kind)
     mine->req.on_done = told;
     fake_settle(&bench->world);
 }
-/* Of level disk and of memory: one stays open, others are parked, resumed, closed and flushed. */
+/* Segments of level disk and of memory: one stays open, others are hibernated, resumed, closed and flushed. */
 static void live(void)
 {
     for (unsigned i = 0; i < LIVES; i++) {
@@ -251,8 +251,8 @@ static const char of_lives[] =
     "60 free\n"
     "  found 1.1.2.288 2.1.3.1728 3.1.2.3168 4.0.4.4704f 5.0.4.6144f\n";
 
-/* Goal: a disk that fails amid the lives of segments is told to who waits for it, and to nobody else; what was answered
- * is found again. */
+/* Goal: a disk failure during the lives of segments is reported to the requests that wait for the disk, and to no
+ * other; each answered state is found again. */
 static void each_operation_fails_once(void **state)
 {
     (void)state;

@@ -355,7 +355,7 @@ static void arena_free(struct fake_world *world)
     world->arena.base = NULL;
 }
 
-/* Whoever leaves it is caught, on either side. */
+/* Accesses outside the arena fault, on either side. */
 static void arena_new(struct fake_world *world)
 {
     size_t bytes = world->arena.limit_bytes;
@@ -488,7 +488,7 @@ void fake_pass(struct fake_world *world, uint64_t us)
     world->now_us = until;
 }
 
-/* Does the operation still happen? false: it does not, or in part, and nothing behind it does. */
+/* Does the operation still happen? false: the operation does not happen, or in part, and no later operation happens. */
 static bool last_run(struct fake_world *world, struct leat_disk_io *io)
 {
     if (fake_below(world, 3) == 0) return false;

@@ -167,7 +167,8 @@ static void flush_leaves_the_disk_to_commits(void **state)
     bench_free(bench);
 }
 
-/* Goal: what is in the file already is not written again; of a segment of which all is nothing is. */
+/* Goal: bytes that are in the file already are not written again; for a segment with all bytes in the file nothing is
+ * written. */
 static void flush_writes_what_the_file_lacks(void **state)
 {
     (void)state;
@@ -234,8 +235,8 @@ static void flush_goes_in_order_and_syncs_together(void **state)
     bench_free(bench);
 }
 
-/* Goal: a flush that fails leaves the segment in memory, which is told once, and drops and a flush of all end all the
- * same. */
+/* Goal: a flush that fails leaves the segment in memory, and this is reported once; drops and a flush of all segments
+ * end all the same. */
 static void flush_that_fails_keeps_the_bytes(void **state)
 {
     (void)state;
@@ -392,7 +393,8 @@ static void flush_hurries_when_memory_is_short(void **state)
     }
 }
 
-/* Goal: what could be evicted is as good as free: beside it a pool that is used by more than half is in no need. */
+/* Goal: memory that could be evicted is as good as free: with enough of it a pool that is used by more than half does
+ * not hurry its flushes. */
 static void flush_does_not_hurry_beside_what_can_be_evicted(void **state)
 {
     (void)state;
@@ -464,7 +466,7 @@ static void flush_leaves_a_failed_file_alone(void **state)
     bench_free(bench);
 }
 
-/* Goal: what is dropped while its flush is due is not flushed any more. */
+/* Goal: a segment that is dropped while its flush is due is not flushed. */
 static void flush_forgets_what_is_dropped(void **state)
 {
     (void)state;
@@ -558,8 +560,8 @@ static void scrub_reads_what_is_closed_at_its_rate(void **state)
     bench_free(bench);
 }
 
-/* Goal: what reads as other bytes than recorded, shorter, or not at all is told to its owner with each pass, named
- * once, and noted in its row, durably; not where its memory has it. */
+/* Goal: a segment that reads as other bytes than recorded, shorter, or not at all is reported to its owner with each
+ * pass, named in the node log once, and recorded in its row, durably; not where memory has the bytes. */
 static void scrub_tells_what_is_damaged(void **state)
 {
     (void)state;

@@ -206,8 +206,8 @@ static void judge_believes_rows_of_memory_that_survived(void **state)
 
 /* ---- damage ---- */
 
-/* Goal: what was durable and reads otherwise is damage, wherever it is, and never a shorter segment; where the memory
- * of the killed process has it, it is taken from there and put into the file. */
+/* Goal: durable bytes that read otherwise are damage, wherever they are, and never a shorter segment. Where the memory
+ * of the killed process has the bytes, they are taken from there and put into the file. */
 static void judge_calls_damage_by_its_name(void **state)
 {
     (void)state;
@@ -244,8 +244,8 @@ static void judge_calls_damage_by_its_name(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: an end behind which anything lies is ragged, and how much lies there is told; zeros are none. What the memory
- * of the killed process has is taken for it where it is longer and whole. */
+/* Goal: an end with any bytes but zeros after it is ragged, and the number of these bytes is reported. The memory of
+ * the killed process is used where its bytes are more and whole. */
 static void judge_tells_a_ragged_end(void **state)
 {
     (void)state;
@@ -296,8 +296,8 @@ static void judge_takes_a_clean_end_for_the_end(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: what is taken from memory is in the file, durably, before it is told; where it can't be put there the file's
- * damage is what there is. Method: each operation of the start fails once. */
+/* Goal: bytes that are taken from memory are in the file, durably, before the segment is reported; where they can't be
+ * written the file's damage stands. Method: each operation of the start fails once. */
 static void judge_takes_from_memory_what_it_could_write(void **state)
 {
     (void)state;
@@ -466,8 +466,8 @@ static void judge_tells_of_places_that_are_gone(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: a reservation of level `disk` whose place the file must have had is lost where it is gone, since something may
- * have been acked there: where what lies behind it had been synced. */
+/* Goal: a reservation of level `disk` whose slot the file must have had is lost where the slot is gone, since something
+ * may have been acked there. The file must have had the slot where a later slot had been synced. */
 static void judge_knows_what_a_file_must_have_had(void **state)
 {
     (void)state;

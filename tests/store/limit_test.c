@@ -74,8 +74,8 @@ static bool is_past(const struct bench *bench, const struct mine *mine, uint64_t
     return mine->seg->buffer >= bench->world.arena.base + limit;
 }
 
-/* Goal: what is flushed past a lowered limit leaves memory, its step goes back, and with a raised limit
- * the pool grows again and gives all of it out. */
+/* Goal: flushed segments past a lowered limit leave memory, and their step is given back; with a raised limit the pool
+ * grows again and gives out all of it. */
 static void limit_lowered_gives_a_step_back_and_raised_grows_again(void **state)
 {
     (void)state;
@@ -118,7 +118,8 @@ static void limit_lowered_gives_a_step_back_and_raised_grows_again(void **state)
     bench_free(bench);
 }
 
-/* Goal: what is open past the limit stays where it is and goes on; its step goes when it does. */
+/* Goal: an open segment past the limit stays where it is and goes on; its step is given back when the segment
+ * leaves. */
 static void limit_lowered_leaves_open_segments_alone(void **state)
 {
     (void)state;
@@ -149,7 +150,7 @@ static void limit_lowered_leaves_open_segments_alone(void **state)
     bench_free(bench);
 }
 
-/* Goal: heads past the limit are told that they are in the way, but only while there is room for others. */
+/* Goal: heads past the limit are told that they are in the way, but only while other heads would have room. */
 static void limit_lowered_tells_which_heads_are_in_the_way(void **state)
 {
     (void)state;
@@ -239,7 +240,7 @@ static void limit_is_asked_before_each_step(void **state)
     bench_free(bench);
 }
 
-/* Goal: what a dropped segment has taken of the heap is said to be there for the next. */
+/* Goal: the heap memory of a dropped segment is reported as free for the next segment. */
 static void dropped_segments_leave_their_rows_to_others(void **state)
 {
     (void)state;

@@ -66,8 +66,8 @@ static void memory_limit_goes_down_at_once_and_up_with_room_to_spare(void **stat
     free(world);
 }
 
-/* Goal: what the pool may have is looked at every second, ten times as often while something lies past its limit, and
- * before each step that it grows by. */
+/* Goal: the pool's limit is read every second, ten times as often while a segment lies past the limit, and before each
+ * step by which the pool grows. */
 static void memory_limit_is_looked_at_in_time(void **state)
 {
     (void)state;
@@ -198,8 +198,8 @@ static void memory_takes_what_nobody_has(void **state)
 
 /* ---- who waits ---- */
 
-/* Goal: who finds no memory waits for 10 s, and is refused then, leaving nothing behind; who is served before that gets
- * what came free, in the order of asking for each size. */
+/* Goal: a request that finds no memory waits for 10 s, and is refused then, leaving nothing behind; a request that is
+ * served before gets the memory that came free, in the order of the requests for each size. */
 static void memory_lets_wait_and_refuses_in_time(void **state)
 {
     (void)state;
@@ -328,8 +328,9 @@ static void memory_refuses_what_can_not_be_noted(void **state)
     }
 }
 
-/* Goal: one that has waited for 50 ms gets the place of which most is free or can be given back: of it what is flushed
- * is asked for, what is not yet counts as well, and nobody else gets a part of it. */
+/* Goal: a request that has waited for 50 ms gets the place with the most memory that is free or can be given back: the
+ * flushed segments there are asked for, segments that are not flushed count as well, and no other request gets a part
+ * of the place. */
 static void memory_favours_who_has_waited(void **state)
 {
     (void)state;
@@ -442,8 +443,8 @@ static void memory_looks_for_a_better_place_now_and_then(void **state)
     bench_free(bench);
 }
 
-/* Goal: who waits for memory has the flush hurry, also where half of the pool and what could be evicted is all that is
- * used: it may lie in pieces. */
+/* Goal: a request that waits for memory makes the flushes hurry, also where no more than half of the pool is used
+ * besides what could be evicted: the free memory may lie in pieces. */
 static void memory_that_is_waited_for_hurries_the_flush(void **state)
 {
     (void)state;

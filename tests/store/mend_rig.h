@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bits that flip in files, and segments that are written anew. */
+/* Bits that flip in files, and the repair of segments. */
 #ifndef LEAT_TESTS_STORE_MEND_RIG_H
 #define LEAT_TESTS_STORE_MEND_RIG_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A closed segment that is written anew. */
+/* The repair of a closed segment. */
 #include "tests/store/mend_rig.h"
 
 static unsigned damage_told;
@@ -61,8 +61,8 @@ static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
     bench_free(bench);
 }
 
-/* Goal: what the scrub finds damaged in a file is no damage while memory has it: in its buffer, or in the place
- * where that was as long as nobody else has got it. */
+/* Goal: corrupt bytes in a file are no damage while memory has the right bytes: in the segment's buffer, or in its
+ * former place as long as no other segment has got the place. */
 static void store_mend_takes_what_memory_has(void **state)
 {
     (void)state;

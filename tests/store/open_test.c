@@ -114,7 +114,8 @@ static void store_open_row_that_cannot_be_is_damaged(void **state)
     bench_free(bench);
 }
 
-/* One chunk more than the header says is what a crash leaves; more nothing can have written, and is not read. */
+/* One chunk more than the header promises is what a crash leaves; no run can have written more, so a longer file is not
+ * read. */
 static void store_open_catalogue_longer_than_it_can_be_is_refused(void **state)
 {
     (void)state;
@@ -185,7 +186,8 @@ static void store_open_truncated_files_are_named(void **state)
     bench_free(bench);
 }
 
-/* One flipped bit anywhere in the acked bytes of an open segment: named, never a shorter mark. */
+/* One flipped bit anywhere in the acked bytes of an open segment: the damage is named, and the replica never gets
+ * shorter. */
 static void store_open_flipped_bit_is_damage_not_a_torn_tail(void **state)
 {
     (void)state;
@@ -228,8 +230,8 @@ static const struct leat_found *mark_of(struct bench *bench, const struct mine *
     return found;
 }
 
-/* What came last is named by nothing that came later: a flip there leaves a shorter prefix, which must
- * never pass for one behind which nothing was written; not at a later start either. */
+/* No later entry names the last entries: a flip in these leaves a shorter prefix, which must never pass for a prefix
+ * without bytes after it; not at a later start either. */
 static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **state)
 {
     (void)state;
@@ -327,7 +329,7 @@ static void store_scrub_names_damage_in_closed_segments(void **state)
     bench_free(bench);
 }
 
-/* Goal: of a file that was missing once each start tells, until its bytes are back. */
+/* Goal: each start reports a file that was missing once, until its bytes are back. */
 static void store_open_tells_again_of_what_was_missing(void **state)
 {
     (void)state;
@@ -385,8 +387,8 @@ static void store_open_tells_what_was_passed_over_until_it_was_seen(void **state
     bench_free(bench);
 }
 
-/* Goal: of a segment that only the memory of a killed server has, the memory is believed where it ends as the row says,
- * and begins as that segment; else it waits for another node's copy. */
+/* Goal: the bytes of a segment are only in the memory of a killed server: the memory is used where it ends as the row
+ * says and begins as that segment; else the segment waits for another node's copy. */
 static void store_open_memory_of_another_segment_is_not_taken_for_one(void **state)
 {
     (void)state;
@@ -468,7 +470,7 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
     }
 }
 
-/* Goal: what rows claim in a file that is gone and can't be made is not given to others. */
+/* Goal: slots that rows claim in a file that is gone and can't be made are given to no other segment. */
 static void store_open_waits_for_a_file_that_can_not_be_made(void **state)
 {
     (void)state;

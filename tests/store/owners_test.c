@@ -43,7 +43,8 @@ static struct bench *begin(uint64_t seed)
     return bench;
 }
 
-/* Goal: an owner is told of all that was wanted, by one mail at a time; what comes while one is under way follows. */
+/* Goal: an owner learns of all events that it wanted, by one message at a time; events during one message follow in the
+ * next. */
 static void owners_are_told_by_one_mail_at_a_time(void **state)
 {
     (void)state;
@@ -241,8 +242,9 @@ static void owners_arena_that_can_not_be_is_refused(void **state)
     bench_free(bench);
 }
 
-/* Goal: who asks an arena for memory waits while it grows, 10 s at most, and is refused at once where it can't; a
- * retired one gives nothing, and is over when its last buffer has come back. What is used is said. */
+/* Goal: a request for an arena's memory waits while the arena grows, 10 s at most, and is refused at once where the
+ * arena can't grow. A retired arena gives no memory, and is freed when its last buffer has come back. The usage counts
+ * the arena's memory. */
 static void owners_arena_lets_wait_only_while_it_grows(void **state)
 {
     (void)state;

@@ -261,8 +261,8 @@ static void places_of_one_step_are_spared(void **state)
         }
 }
 
-/* Goal: whoever needs space of level `disk` takes it from the older of the two files first, then from the other, then
- * from others; only then is what is fresh taken as it is, or a file grown, which goes on being written ahead then. */
+/* Goal: a slot of level `disk` comes from the older of the two files first, then from the other, then from other files;
+ * only then is a fresh slot taken as it is, or a file grown, and its space is then written ahead. */
 static void places_of_disk_segments_in_their_order(void **state)
 {
     (void)state;
@@ -433,7 +433,7 @@ static void on_warning(void *ctx, enum leat_node_log_level level, const char *li
     *(unsigned *)ctx += level == LEAT_NODE_LOG_WARN && strstr(line, "store/0 has lost its end");
 }
 
-/* Goal: that a file has lost its end is said once, however many rows claim a place there. */
+/* Goal: the loss of a file's end is logged once, however many rows claim a slot there. */
 static void places_past_a_lost_end_are_told_once(void **state)
 {
     (void)state;
@@ -478,8 +478,8 @@ static void places_that_are_fresh_are_not_for_memory_segments(void **state)
 
 /* ---- what is given back ---- */
 
-/* Goal: what is given back says that there is space when as much as was refused is free in one piece, and not
- * before. */
+/* Goal: slots that are given back end the report of a full disk when as much as was refused is free in one piece, and
+ * not before. */
 static void places_given_back_say_so_in_one_piece(void **state)
 {
     (void)state;

@@ -121,8 +121,8 @@ static void pool_begins_with_what_is_there(void **state)
     assert_int_equal(leat_pool_init(&pool, &arena, STEP), LEAT_E_CONFIG);
 }
 
-/* Goal: buffers are told apart by nothing but their place, begin with no entry, and are counted. Of replicas' all bytes
- * are zeros when they are given out, and of a retired arena nothing is. */
+/* Goal: buffers differ only in their place, begin with no entry, and are counted. Buffers for replicas have only zeros
+ * when they are given out, and a retired arena gives no buffer. */
 static void pool_gives_and_takes(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void pool_gives_and_takes(void **state)
     leat_pool_fini(&pool);
 }
 
-/* Goal: what is used past a lowered limit, and whether the pool may grow. */
+/* Goal: the pool counts the memory used past a lowered limit, and knows whether it may grow. */
 static void pool_counts_what_lies_past_its_limit(void **state)
 {
     (void)state;
@@ -408,7 +408,7 @@ static void pool_gives_back_what_is_all_free(void **state)
     }
 }
 
-/* Goal: what is given out lies below the limit, whatever that was before. */
+/* Goal: buffers are given out below the limit, whatever the limit was before. */
 static void pool_gives_out_below_its_limit(void **state)
 {
     (void)state;

@@ -468,8 +468,8 @@ static void start_whose_disk_fails_finds_no_shorter_replica(void **state)
     TRACE_IS(at_starts_that_fail);
 }
 
-/* Goal: whatever a start finds a replica to be, and whatever the disk does then, it is refused where it has no memory
- * to note it. */
+/* Goal: whatever state a start finds for a replica, and whatever the disk does then, the start is refused where it has
+ * no memory to record the replica. */
 static void start_without_memory_is_refused(void **state)
 {
     (void)state;

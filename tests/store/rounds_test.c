@@ -106,8 +106,8 @@ static void rounds_write_whole_blocks_of_what_was_asked(void **state)
     bench_free(bench);
 }
 
-/* Goal: what waits for one file goes together: a write for each segment, as far as any of its commits reaches, and one
- * sync; all are answered then, in their order. */
+/* Goal: requests that wait for one file go together: a write for each segment, as far as any of its commits reaches,
+ * and one sync; all requests are answered then, in their order. */
 static void rounds_take_all_that_waits_together(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void rounds_of_two_files_run_beside(void **state)
     bench_free(bench);
 }
 
-/* Goal: a round runs beside the store's thread while a flush is under way, and so do those behind it. */
+/* Goal: a round runs on another thread than the store's while a flush is under way, and so do the rounds after it. */
 static void rounds_run_beside_a_flush(void **state)
 {
     (void)state;
@@ -266,7 +266,8 @@ static void rounds_run_beside_a_flush(void **state)
     }
 }
 
-/* Goal: what is in the file already is answered at once, whatever other segments' bytes are on their way. */
+/* Goal: a commit of bytes that are in the file already is answered at once, whatever other segments' bytes are being
+ * written. */
 static void rounds_keep_nobody_who_has_nothing_to_write(void **state)
 {
     (void)state;
@@ -332,7 +333,7 @@ static void rounds_that_fail_say_so_for_good(void **state)
     }
 }
 
-/* Goal: a segment is parked only where its bytes are what is said of it, by the scanner. */
+/* Goal: a segment is hibernated only where the scanner finds the bytes that the request names. */
 static void rounds_park_what_is_whole_and_nothing_else(void **state)
 {
     (void)state;
@@ -407,8 +408,8 @@ static void rounds_close_puts_the_bytes_first(void **state)
     }
 }
 
-/* Goal: what waits for a file while that fails is answered by that, with nothing more asked of the disk, and the store
- * has nothing under way then. */
+/* Goal: requests that wait for a file when it fails are answered with that failure, without further disk operations,
+ * and the store has nothing under way then. */
 static void rounds_answer_what_waited_for_a_file_that_failed(void **state)
 {
     (void)state;

@@ -105,7 +105,7 @@ static void scrub_reads_nothing_of_what_has_gone(void **state)
     bench_free(bench);
 }
 
-/* Goal: one piece of a flush goes between two rounds of commits, and none before the next. */
+/* Goal: one piece of a flush is written between two rounds of commits, and no second piece before the next round. */
 static void flush_has_one_turn_between_rounds(void **state)
 {
     (void)state;

@@ -47,8 +47,8 @@ static void slots_grow_as_the_store_does(void **state)
     end();
 }
 
-/* Goal: where the disk has no room for a step, one segment's worth is taken; where not for that, it is full. That is
- * said until as much is there again as was refused. */
+/* Goal: where the disk has no room for a step, the file grows by one segment; where there is no room for that, the disk
+ * is full. The disk counts as full until as much is free again as was refused. */
 static void slots_take_what_the_disk_has(void **state)
 {
     (void)state;
@@ -109,8 +109,8 @@ static void slots_full_disk_is_told_by_size(void **state)
     end();
 }
 
-/* Goal: of the directory's names those of store files are opened and no others; a file's size is rounded down to whole
- * places, and counts up to its largest. */
+/* Goal: only the directory's names of store files are opened; a file's size is rounded down to whole slots, and counts
+ * up to the largest size. */
 static void slots_open_what_is_theirs(void **state)
 {
     (void)state;
@@ -152,7 +152,8 @@ static void slots_open_what_is_theirs(void **state)
     end();
 }
 
-/* Goal: what can't be opened is refused by its own code and sentence, and the first of several ends it. */
+/* Goal: a file that can't be opened is refused with its own code and sentence, and the first refusal of several ends
+ * the start. */
 static void slots_open_says_why_not(void **state)
 {
     (void)state;
@@ -349,7 +350,8 @@ static void slots_write_ahead_in_two_files_in_turn(void **state)
     end();
 }
 
-/* Goal: whoever needs space gets what is there, written or not; zeros that fail cost their space and nothing else. */
+/* Goal: a request gets the space that is there, written or not; a failed writing of zeros costs the space that it was
+ * for and nothing else. */
 static void slots_write_ahead_that_fails_or_is_late(void **state)
 {
     (void)state;
@@ -417,7 +419,7 @@ static void slots_write_ahead_stops(void **state)
     end();
 }
 
-/* Goal: what is free in a file that has failed is of no use to anybody. */
+/* Goal: the free slots of a failed file are of no use. */
 static void slots_write_ahead_beside_a_file_that_failed(void **state)
 {
     (void)state;

@@ -116,8 +116,8 @@ static void spoilt_segment_is_looked_at_again(void **state)
 
 /* ---- what was acked ---- */
 
-/* Goal: what was acked is what the row says or what a later trailer says, whichever is more: damage below that is
- * damage, and never an end. */
+/* Goal: the acked bytes are the bytes that the row names or that a later trailer names, whichever are more: a fault
+ * below that end is damage, and never an end. */
 static void spoilt_bytes_that_a_trailer_names_are_damage(void **state)
 {
     (void)state;
@@ -147,7 +147,8 @@ static void spoilt_bytes_that_a_trailer_names_are_damage(void **state)
     }
 }
 
-/* Goal: of other bytes nothing is told but that they are there: they have not begun, and are no part of the segment. */
+/* Goal: other bytes in a slot are only reported as such: the segment counts as not started, and they are no part of
+ * it. */
 static void change_log(struct leat_segment_header *header)
 {
     header->log++;
@@ -199,8 +200,8 @@ static void spoilt_start_entry_is_a_loss(void **state)
     }
 }
 
-/* Goal: of a reservation of level `memory` whose memory is gone nobody knows whether it had begun: another segment's
- * bytes in its place in the file, closed and whole, say nothing of it. */
+/* Goal: the memory of a reservation of level `memory` is gone, so nobody knows whether the reservation had begun:
+ * another segment's bytes in its slot in the file, closed and whole, say nothing of it. */
 static void spoilt_place_of_a_memory_segment_says_nothing(void **state)
 {
     (void)state;
