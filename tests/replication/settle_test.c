@@ -63,7 +63,7 @@ static void say(struct world *world, unsigned node, uint64_t handle, enum rep_se
     say_of(world, node, &who, handle, word, epoch);
 }
 
-/* Goal: what a later owner counts on is not dropped for an earlier one, whose word comes late. */
+/* Goal: a late request of an earlier owner does not drop a replica that a later owner counts on. */
 static void word_of_an_owner_of_the_past_drops_nothing(void **state)
 {
     (void)state;
@@ -85,8 +85,8 @@ static void word_of_an_owner_of_the_past_drops_nothing(void **state)
     world_free(world);
 }
 
-/* Goal: a copy that another owner has let go while this one's word was on its way is not counted: it
- * is made anew. */
+/* Goal: a copy that another owner has dropped while this owner's KEEP was under way does not count: the copy is made
+ * again. */
 static void copy_that_goes_before_its_backup_hears_is_made_anew(void **state)
 {
     (void)state;
@@ -110,8 +110,8 @@ static void copy_that_goes_before_its_backup_hears_is_made_anew(void **state)
     world_free(world);
 }
 
-/* Goal: a copy that its backup finds damaged counts no more: another is made, at the rate of all copies that
- * are made anew, and the damaged one goes when that is done. */
+/* Goal: a copy that its backup finds corrupt no longer counts: another copy is made, at the rate of all such copies,
+ * and the corrupt copy goes when that is done. */
 static void copy_that_rots_is_made_anew(void **state)
 {
     (void)state;
@@ -199,8 +199,8 @@ static void piece_for_a_lost_copy_is_not_written_to_the_next(void **state)
     assert_int_not_equal(met, 0);
 }
 
-/* Goal: who has asked for another owner says nothing about replicas any more. The same replicas go where
- * it has not asked. */
+/* Goal: an owner that has asked for another owner sends no more requests about replicas. The same replicas are dropped
+ * where it has not asked. */
 static void owner_that_gives_its_log_away_drops_nothing(void **state)
 {
     (void)state;
@@ -336,8 +336,8 @@ static unsigned whole(const struct world *world, unsigned node)
     return count;
 }
 
-/* Goal: a copy of a closed segment that could not be called whole is not told of as one: the next start finds a
- * part of a segment, and lets it go. */
+/* Goal: a copy of a closed segment whose COMPLETE failed is not reported as a copy: the next start finds an incomplete
+ * replica, and drops it. */
 static void copy_that_the_disk_does_not_call_whole_is_none(void **state)
 {
     (void)state;
@@ -436,8 +436,8 @@ static struct world *deleted_there(uint64_t seed, struct replica **out_rep)
     return world;
 }
 
-/* Goal: where an owner may still write no other segment comes to lie: neither while it has not heard of the deletion,
- * nor when its word has not come for so long that the copy goes without. */
+/* Goal: no other segment takes a place into which an owner may still write: neither before the owner has heard of the
+ * deletion, nor when the owner was silent for so long that the copy is dropped without it. */
 static void deletion_that_an_owner_has_not_heard_of_frees_no_place(void **state)
 {
     (void)state;
@@ -503,7 +503,7 @@ static void word_of_another_than_its_writer_frees_no_place(void **state)
     }
 }
 
-/* What was answered to requests that this test makes. */
+/* The answers to the test's requests. */
 static struct answered {
     void (*answer)(void *ctx, const struct leat_link_ticket *ticket, const void *control,
                    uint32_t control_bytes);

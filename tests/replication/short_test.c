@@ -3,7 +3,7 @@
  * alone. */
 #include "tests/replication/primary_rig.h"
 
-/* Goal: each allocation that fails is told, and the next time it is there. */
+/* Goal: each failed allocation is reported, and the next attempt succeeds. */
 static void primary_without_memory_is_none(void **state)
 {
     (void)state;
@@ -29,7 +29,7 @@ static void primary_without_memory_is_none(void **state)
     rig_free(rig);
 }
 
-/* Goal: a node for which there is no memory is not known, until it is told of again. */
+/* Goal: a node for which there is no memory stays unknown until it is reported again. */
 static void node_without_memory_is_told_again(void **state)
 {
     (void)state;
@@ -119,8 +119,8 @@ static void logs_are_found_by_all_of_their_name(void **state)
     rig_free(rig);
 }
 
-/* Goal: what can't be begun for want of memory is begun a little later. A reserve for which the tables have no place is
- * refused, and not left to the store: a segment without its copies would be acked by none. */
+/* Goal: work that can't begin for lack of memory begins a little later. A reserve for which the tables have no place is
+ * refused, and does not reach the store: a segment without its copies would be acked by no backup. */
 static void step_without_memory_is_taken_later(void **state)
 {
     (void)state;
@@ -149,8 +149,8 @@ static void step_without_memory_is_taken_later(void **state)
              "and then\n");
 }
 
-/* Goal: what a copy is to be asked, and there is no memory to ask it, is asked a tick later, though nothing else
- * happens to its log. */
+/* Goal: a request to a copy for which there is no memory is sent a tick later, though nothing else happens to its
+ * log. */
 static void request_without_memory_is_made_later(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void answer_that_can_not_be_read_is_none(void **state)
     rig_free(rig);
 }
 
-/* Goal: what the coordinator is told with OPENED is what the least of all copies carries, whichever that is. */
+/* Goal: OPENED has the lowest stamp of all copies, whichever copy has it. */
 static void opened_with_what_the_least_copy_carries(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void opened_with_what_the_least_copy_carries(void **state)
     rig_free(rig);
 }
 
-/* Goal: of several copies each one holds a commit up, and a version, whichever it is. */
+/* Goal: of several copies each copy alone can hold up a commit, and a generation. */
 static void each_copy_holds_acks_up(void **state)
 {
     (void)state;

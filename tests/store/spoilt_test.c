@@ -294,7 +294,7 @@ static void spoilt_memory_is_of_another_segment(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: what lies behind an end is counted to the segment's end and no further. */
+/* Goal: bytes after an end are counted up to the segment's end and no further. */
 static void spoilt_end_is_counted_to_the_segments_end(void **state)
 {
     (void)state;
@@ -442,7 +442,7 @@ static void spoilt_rows_say_what_was_there(void **state)
     }
 }
 
-/* Goal: of files beside a damaged row nothing that is free is given out, down to the smallest place. */
+/* Goal: while a row is damaged no free slot of the store's files is given out, down to the smallest slot. */
 static void spoilt_row_keeps_free_places_from_all(void **state)
 {
     (void)state;
@@ -632,8 +632,8 @@ static leat_err start_with(struct subject *it, bool memory, uint64_t fails)
     return rc;
 }
 
-/* Goal: whatever a start finds a segment to be, it is refused where it has no memory to note it: a start that went on
- * would know of one segment less. */
+/* Goal: whatever state a start finds for a segment, the start is refused where it has no memory to record the segment:
+ * a start that went on would know of one segment less. */
 static void spoilt_start_has_no_memory(void **state)
 {
     (void)state;

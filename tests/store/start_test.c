@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a start tells of segments: in which order, and that it holds. */
+/* A start's report of the segments: their order, and that the report stays true. */
 #include "tests/store/store_bench.h"
 
 /* A segment of that log that was open when the process ended. */
@@ -58,8 +58,8 @@ static uint32_t mark_bytes(struct bench *bench, const struct mine *mine)
     return found->kind == LEAT_FOUND_MARK ? found->scan.bytes : 0;
 }
 
-/* Goal: what a start tells is there after a power cut, too, though a process that was killed had not flushed it:
- * where the disk refuses something, the start is refused, or tells what is sure. */
+/* Goal: the report of a start holds after a power cut, too, though the killed process before had not flushed the bytes:
+ * where the disk refuses an operation, the start is refused, or reports what is certain. */
 static void start_tells_nothing_that_the_power_may_take(void **state)
 {
     (void)state;
@@ -123,8 +123,8 @@ static void start_takes_no_other_segments_bytes(void **state)
     bench_free(bench);
 }
 
-/* Goal: of a segment whose file was lost each start tells, though an earlier one ended anywhere, after it had made the
- * file again: what was missing is written down before that. */
+/* Goal: each start reports a segment whose file was lost, though an earlier start ended anywhere after it had made the
+ * file again: the loss is recorded before the file is made. */
 static void start_that_ends_anywhere_forgets_no_lost_file(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ struct told {
     uint32_t bytes;
 };
 
-/* What a start tells, in its order. */
+/* A start's report, in its order. */
 static void take_told(struct bench *bench, struct told out[HELD])
 {
     size_t count;

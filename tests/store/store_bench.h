@@ -21,7 +21,7 @@
 enum { MEMORY = 128 * 1024 * 1024, SEGS_MAX = 512, EXTENTS_MAX = 64 };
 static const uint8_t cluster[16] = "the cluster 0001";
 
-/* What the owner of a segment knows of it. */
+/* The owner's record of a segment. */
 struct mine {
     struct leat_segment *seg;
     struct leat_log_ref log;

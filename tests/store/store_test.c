@@ -300,8 +300,8 @@ static void store_commits_that_follow_bring_what_was_sealed_meanwhile(void **sta
     bench_free(bench);
 }
 
-/* What a round took along is in the file when the next commit of a log is asked for, in the same turn of the
- * store's thread; the one between, which waits for a round that has nothing to do for it, is answered first. */
+/* The bytes that a round took along are in the file when the log's next commit is asked for, in the same turn of the
+ * store's thread. The commit between, which waits for a round that has nothing to write for it, is answered first. */
 static void store_commits_of_a_log_are_answered_in_the_order_of_asking(void **state)
 {
     (void)state;
@@ -464,8 +464,8 @@ static void store_disk_full_refuses_reservations_only(void **state)
     bench_free(bench);
 }
 
-/* Goal: what is given back is told as space as soon as it is there, though nobody asks for a segment; not where it is
- * less than what was refused. */
+/* Goal: space that is given back ends the report of a full disk as soon as it is there, though no request for a segment
+ * comes; not where there is less space than was refused. */
 static void store_disk_is_not_full_after_segments_have_gone(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store asks of the disk, operation by operation, as it is submitted. For one test program only: it keeps state
- * of its own. */
+/* A store's disk operations, one by one, as they are submitted. For one test program only: the trace has static
+ * state. */
 #ifndef LEAT_TESTS_STORE_TRACE_H
 #define LEAT_TESTS_STORE_TRACE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who comes when, where several want the disk: rows and commits, more rows than a round holds, flushes that fail amid
- * their pieces; and descriptors, which are another's only then. */
+/* The order of requests that want the disk: rows and commits, more rows than a round holds, flushes that fail between
+ * their pieces; and descriptors, which are used again only when they are free. */
 #include "tests/store/side.h"
 #include "tests/store/trace.h"
 
@@ -105,8 +105,8 @@ static void turns_row_waits_for_its_own_bytes(void **state)
     bench_free(bench);
 }
 
-/* Goal: a round has room for so many blocks of rows; what is over waits for the next, and nobody is told before its own
- * row is written. */
+/* Goal: a round has room for a limited number of blocks of rows; further rows wait for the next round, and no request
+ * is answered before its own row is written. */
 static void turns_rows_of_more_blocks_than_a_round_holds(void **state)
 {
     (void)state;
@@ -290,8 +290,8 @@ static void turns_close_of_what_failed_is_no_flush(void **state)
     bench_free(bench);
 }
 
-/* Goal: what was flushed is synced when there is enough of it, when somebody waits for memory, or when no more is
- * coming; and nothing is where nothing was flushed. */
+/* Goal: flushed bytes are synced when there are enough of them, when a request waits for memory, or when no more
+ * flushes follow; without flushed bytes nothing is synced. */
 static void turns_flush_is_synced_in_time(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void turns_flush_is_synced_in_time(void **state)
 
 /* ---- scrub ---- */
 
-/* Goal: one read at a time, whatever the time. */
+/* Goal: the scrub has one read under way at a time, whatever the time. */
 static void turns_scrub_reads_one_at_a_time(void **state)
 {
     (void)state;
@@ -450,7 +450,8 @@ static void turns_descriptors_come_back(void **state)
     bench_free(bench);
 }
 
-/* Goal: who gave a buffer back is not asked for it, though it was wanted while another mail was under way. */
+/* Goal: an owner that gave a buffer back is not asked for that buffer, though the store wanted it while another message
+ * was under way. */
 static void turns_buffer_that_is_given_back_is_wanted_no_more(void **state)
 {
     (void)state;
@@ -476,7 +477,7 @@ static void turns_buffer_that_is_given_back_is_wanted_no_more(void **state)
     }
 }
 
-/* Goal: an owner that wants to be told of nothing is told of nothing. */
+/* Goal: an owner without event handlers gets no events. */
 static void turns_owner_that_asks_for_no_events(void **state)
 {
     (void)state;
@@ -556,7 +557,7 @@ static void turns_buffer_that_is_left_serves_nobody(void **state)
     }
 }
 
-/* Goal: what is read at a start, or by the scrub, has room for the largest segment, at any place of a block. */
+/* Goal: the memory for reads of a start, or of the scrub, has room for the largest segment, at any place of a block. */
 static void turns_scratch_holds_the_largest(void **state)
 {
     (void)state;

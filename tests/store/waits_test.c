@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for memory, at the bounds: which place is kept for whom, who is asked for one, when the pool grows though
- * it would rather recycle, and when an arena is over. */
+/* Waiting for memory, at the bounds: which place is kept for which request, which owners are asked for memory, when the
+ * pool grows though it would rather recycle, and when an arena is freed. */
 #include "tests/store/side.h"
 
 enum {
@@ -94,7 +94,7 @@ static uint64_t less_bytes(void *owner)
     return less;
 }
 
-/* Goal: where the pool's limit changes the place is chosen anew at once, within it. */
+/* Goal: where the pool's limit changes a place within the new limit is chosen at once. */
 static void waits_place_lies_within_the_limit(void **state)
 {
     (void)state;
@@ -194,8 +194,8 @@ static void waits_place_is_chosen_later(void **state)
 
 /* ---- who is asked ---- */
 
-/* Goal: what the pool may still grow by is as good as free, unless the system has just refused a step: then what is
- * there has to do. */
+/* Goal: the memory by which the pool may still grow is as good as free, unless the system has just refused a step: then
+ * the present memory has to do. */
 static void waits_refused_step_is_not_free(void **state)
 {
     (void)state;
@@ -244,7 +244,8 @@ static void waits_an_eighth_is_kept_free(void **state)
     }
 }
 
-/* Goal: who waits while enough is free, but in pieces, has one owner asked at a time. */
+/* Goal: for a request that waits while enough memory is free, but in pieces, one owner at a time is asked for
+ * memory. */
 static void waits_for_what_is_free_in_pieces(void **state)
 {
     (void)state;
@@ -327,7 +328,7 @@ static void waits_what_lies_past_the_limit_is_asked_for(void **state)
     bench_free(bench);
 }
 
-/* Goal: who waits is looked at soon, also where the next look at the limit comes later. */
+/* Goal: a waiting request is looked at soon, also where the next look at the limit comes later. */
 static void waits_are_looked_at_before_the_limit_is(void **state)
 {
     (void)state;
@@ -347,7 +348,7 @@ static void waits_are_looked_at_before_the_limit_is(void **state)
     bench_free(bench);
 }
 
-/* Goal: what is cached and what is asked for are both as good as free to whoever flushes. */
+/* Goal: cached memory and memory that owners are asked for both count as free when flushes are paced. */
 static void waits_flush_counts_what_is_asked_for(void **state)
 {
     (void)state;
@@ -368,7 +369,7 @@ static void waits_flush_counts_what_is_asked_for(void **state)
     bench_free(bench);
 }
 
-/* Goal: a step that is on its way is told of as there, whether it comes or goes. */
+/* Goal: a step under way counts as present, whether it is being added or given back. */
 static void waits_step_under_way_is_told(void **state)
 {
     (void)state;

@@ -109,7 +109,7 @@ static void arena_left(struct scene *scene)
     assert_int_equal(access(scene->path, F_OK), 0);
 }
 
-/* What is changed of its header; NONE: nothing. */
+/* The change of the arena's header; NONE: no change. */
 enum change {
     NONE,
     OTHER_POOL_MAGIC,

@@ -4,7 +4,7 @@
 
 /* ---- the choice ---- */
 
-/* A transport that is none: what it is asked for is told, and answered by hand. */
+/* A fake transport: its calls go into the trace, and are answered by hand. */
 struct way {
     struct leat_rmem port;
     struct leat_rmem_target target;
@@ -62,8 +62,8 @@ static struct rig *rig_ways(struct way ways[2], enum leat_rmem_kind only)
     return rig;
 }
 
-/* Goal: a target goes by the first way that starts and comes through; where none does it is told once, and takes no
- * write any more. */
+/* Goal: a target uses the first transport that starts and attaches; where none does, the failure is reported once, and
+ * the target takes no more writes. */
 static void target_takes_the_first_way_that_works(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void target_fails_where_the_link_takes_nothing(void **state)
     }
 }
 
-/* Goal: a target for which the link takes no question is told so. */
+/* Goal: attaching fails, and the failure is reported, where the link takes no request. */
 static void attach_that_the_link_does_not_take_fails(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void attach_that_the_link_does_not_take_fails(void **state)
     rig_free(rig);
 }
 
-/* Goal: who wants no sentence is refused as well; a write past the arena's end is none. */
+/* Goal: a caller without space for an error text is refused as well; a write past the arena's end is refused. */
 static void refusals_need_no_sentence(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void refusals_need_no_sentence(void **state)
     rig_free(rig);
 }
 
-/* Goal: that a target has failed is told once, whatever else happens to its node. */
+/* Goal: the failure of a target is reported once, whatever else happens to its node. */
 static void failure_is_told_once(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static void target_is_attached_over_its_link(void **state)
     }
 }
 
-/* Goal: what can't be attached is refused by name, and leaves nothing. */
+/* Goal: a target that can't be attached is refused with the reason, and leaves nothing. */
 static void attach_that_can_not_be_is_refused(void **state)
 {
     (void)state;
@@ -229,7 +229,8 @@ static void link_that_ends_fails_its_targets(void **state)
     }
 }
 
-/* Goal: who detaches hears no more of the target, and of each write once, when its bytes are free. */
+/* Goal: after a detach no events of the target are reported, and each of its writes ends once, when its bytes are
+ * free. */
 static void detached_target_ends_its_writes(void **state)
 {
     (void)state;
@@ -252,7 +253,7 @@ static void detached_target_ends_its_writes(void **state)
     rig_free(rig);
 }
 
-/* Goal: one that is asked for and does not work is named. */
+/* Goal: an error names the transport that was asked for and does not work. */
 static void transports_are_named(void **state)
 {
     (void)state;

@@ -119,7 +119,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The same grant, but for the path, and how long the path is said to be. */
+/* The same grant, except for the path and the path's stated length. */
 static void path_set(struct bench *bench, const char *path, uint32_t said_bytes)
 {
     struct leat_rmem_address address;
@@ -169,7 +169,7 @@ static void grant_that_lies_about_its_path_is_refused(void **state)
     }
 }
 
-/* Whoever may write to the directory of arenas, but is not this account: the file is not mapped. */
+/* An account that may write to the directory of arenas, and is not this account: its file is not mapped. */
 static void arena_file_of_another_account_is_refused(void **state)
 {
     struct bench *bench = *state;

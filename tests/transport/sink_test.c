@@ -176,7 +176,7 @@ static void turn_ends(void)
     if (mail) mail->deliver(NULL, mail);
 }
 
-/* Goal: what arrives is put in place, and the writer told once in a turn how far it has come. */
+/* Goal: writes that arrive are put in place, and the writer learns once in a turn up to which write. */
 static void writes_are_put_in_place_and_told_once_a_turn(void **state)
 {
     (void)state;
@@ -332,7 +332,7 @@ static void attach_asks_the_host(void **state)
              "9: INVALID \"malformed request\"\n");
 }
 
-/* Goal: what is no message for it is refused, or ends the link where nobody waits for an answer. */
+/* Goal: a malformed message is refused, or ends the link where no request waits for an answer. */
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -347,7 +347,8 @@ static void nonsense_is_refused(void **state)
              "9: UNSUPPORTED \"not a message for the memory of a backup\"\n");
 }
 
-/* Goal: one of sixteen is measured, and stands for all; what a card would do is told apart. */
+/* Goal: one write of sixteen is measured, and stands for all; the part of the cost that a network card would take over
+ * is counted apart. */
 static void one_of_sixteen_is_measured(void **state)
 {
     (void)state;

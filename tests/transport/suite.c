@@ -462,7 +462,7 @@ static void post_one(void *arg)
     RIG_CHECK(rc == LEAT_OK || rc == LEAT_E_CLOSED);
 }
 
-/* Of a target that sat idle while its arena was revoked, retired and followed by another. */
+/* The target sat idle while its arena was revoked, retired and followed by another arena. */
 static void idle_writer_of_a_retired_arena_fails_and_the_next_arena_stays_clean(void **state)
 {
     struct bench *bench = bench_attached(state);

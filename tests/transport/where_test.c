@@ -75,7 +75,8 @@ static void name_is_no_longer_than_there_is_room_for(void **state)
     rig_free(rig);
 }
 
-/* Goal: another name, address or incarnation is another node: targets of before fail. What is said again is none. */
+/* Goal: another name, address or incarnation is another node: its former targets fail. A repeated report of the same
+ * node changes nothing. */
 static void another_node_fails_targets(void **state)
 {
     (void)state;
