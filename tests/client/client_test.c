@@ -340,7 +340,8 @@ static void client_requests_to_an_incarnation_of_old_leave_no_connections(void *
     rig_end(rig);
 }
 
-/* Goal: a node that is behind, an owner of old above all, does not lead a client back to that owner. */
+/* Goal: metadata of a node that lags behind do not lead a client back to an earlier owner; such a node is above all the
+ * earlier owner itself. */
 static void client_metadata_of_an_older_epoch_is_not_taken(void **state)
 {
     (void)state;
@@ -419,8 +420,7 @@ static void client_bad_address_is_refused(void **state)
     rig_end(rig);
 }
 
-/* Goal: an address behind which packets vanish costs its own time limit, not a request's, and the
- * next address is tried. */
+/* Goal: an address whose packets are lost costs its own time limit, not a request's, and the next address is tried. */
 static void client_silent_address_tries_the_next(void **state)
 {
     (void)state;

@@ -212,7 +212,8 @@ static void consumer_faulty_network_reads_all_once(void **state)
     assert_true(dropped > 500);
 }
 
-/* Goal: records trimmed before they were read: told, and on at the first that is there. */
+/* Goal: records are trimmed before they were read: the consumer reports so, and goes on at the first record that is
+ * there. */
 static void consumer_trimmed_log_goes_on_at_first(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void consumer_trimmed_log_goes_on_at_first(void **state)
     rig_end(rig);
 }
 
-/* Goal: from the latest: nothing of what lay there, everything that comes. */
+/* Goal: a consumer that begins at the latest offset reads no record from before, and every later record. */
 static void consumer_latest_reads_only_new(void **state)
 {
     (void)state;
@@ -250,7 +251,7 @@ static bool half_read(void *owner)
     return 2 * rig->read >= rig->wanted;
 }
 
-/* Goal: a log that always has more than an answer holds does not keep the others waiting until it has been read. */
+/* Goal: a log that always has more than an answer holds does not keep the other logs waiting until it has been read. */
 static void consumer_busy_log_leaves_others_their_turn(void **state)
 {
     (void)state;
@@ -424,7 +425,7 @@ static void consumer_questions_without_an_answer_end(void **state)
     rig_end(rig);
 }
 
-/* Goal: a stream that is not there is an error, told once. */
+/* Goal: a stream that does not exist is an error, reported once. */
 static void consumer_unknown_stream_fails(void **state)
 {
     (void)state;
@@ -454,8 +455,8 @@ static void consumer_restarted_server_goes_on(void **state)
     rig_end(rig);
 }
 
-/* Goal: an owner that no node's address is known for is asked for again until it is, also when
- * nothing else happens meanwhile. Method: the first metadata name it, the others do not. */
+/* Goal: an owner without a known address is looked up again until it has an address, also when nothing else happens
+ * meanwhile. Method: the first metadata name the owner, the node's address comes later. */
 static void consumer_owner_without_address_is_found_later(void **state)
 {
     (void)state;

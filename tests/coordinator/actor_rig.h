@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coordinator as an actor, by itself: tables, raft, timers and all its other parts are stood in for, and what is
- * asked of them is written down. For one test program only. */
+/* The coordinator as an actor, by itself: this file plays tables, raft, timers and all other parts of the coordinator,
+ * and writes their calls to the trace. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_ACTOR_RIG_H
 #define LEAT_TESTS_COORDINATOR_ACTOR_RIG_H
 

@@ -176,8 +176,7 @@ static void restart(void)
     other = was;
 }
 
-/* An allocation that fails stops this voter: it goes on from what is on the disk, as if it had never come to the
- * entry. */
+/* An allocation that fails stops this voter: the voter goes on from its disk, as if it had never applied the entry. */
 static void fail_each_allocation(void)
 {
     uint8_t *bytes;

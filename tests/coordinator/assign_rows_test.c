@@ -188,7 +188,7 @@ static void entry_is_as_long_as_it_says(void **state)
     assert_int_equal(assign(&move, rows, 2), LEAT_OK);
 }
 
-/* Each row is in the name of who asks: one that is does not stand for another. */
+/* Each row must be in the name of the node that asks: a right row does not stand for another row. */
 static void every_row_is_in_the_name_of_who_asks(void **state)
 {
     (void)state;

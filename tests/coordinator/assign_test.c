@@ -364,7 +364,7 @@ static void reason_decides_what_is_its_own(void **state)
 
 enum { STREAMLETS = 2500, LOGS = 50, PARTS_MAX = 8 };
 
-/* Node a was the owner of many logs, all opened under epoch 1; of each it found where it ends. */
+/* Node a was the owner of many logs, all opened under epoch 1, and found the end of each log. */
 static struct leat_coordinate many_make(struct leat_machine *m, struct command *command)
 {
     const struct leat_stream_settings settings = {.streamlets = STREAMLETS, .logs = LOGS};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A leader of recovery and a node on one bench, with a link between them that hands over bytes and can fail.
- * Stands in for links and for recovery/recovery.c: so this is for one test's program. */
+/* A leader of recovery and a node in one test, with a link between them that hands over bytes and can fail. This file
+ * plays links and recovery/recovery.c. For one test program only. */
 #ifndef LEAT_TESTS_COORDINATOR_CALLS_RIG_H
 #define LEAT_TESTS_COORDINATOR_CALLS_RIG_H
 

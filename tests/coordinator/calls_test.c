@@ -16,7 +16,7 @@
 #include "coordinator/recovery/recovery.h"
 #include "tests/coordinator/calls_rig.h"
 
-/* Streamlets 1/0, 1/1, 2/0 and one that is gone, and whoever has crashed. */
+/* Streamlets 1/0, 1/1, 2/0 and a deleted streamlet, and the nodes that have crashed. */
 static void attempt_make(void)
 {
     static const struct co_streamlet refs[] = {{1, 0}, {1, 1}, {9, 0}, {2, 0}};
@@ -188,7 +188,7 @@ static void node_that_cannot_be_asked_has_no_answer(void **state)
     assert_true(given.calls == 9 && given.rc == LEAT_E_INVALID && given.count == 0);
 }
 
-/* A fence is for good: it follows what is committed here, of an incarnation that has crashed or has a successor. */
+/* A fence is for good: it follows entries committed here, for an incarnation that has crashed or has a successor. */
 static void nobody_is_fenced_whom_no_entry_declared_crashed(void **state)
 {
     (void)state;
@@ -353,7 +353,8 @@ static void question_of_too_much_is_refused(void **state)
     answer_arrives(LEAT_E_CANCELLED);
 }
 
-/* Rows as other versions may write them: more fields are passed over, fewer or other kinds are none. */
+/* Rows as other versions may write them: further fields are skipped; rows with fewer fields, or fields of another type,
+ * are refused. */
 static void rows_of_another_form(void **state)
 {
     (void)state;

@@ -141,7 +141,7 @@ static void records_have_states(void **state)
     assert_true(leat_machine_log_waits(&log) && log.epoch.v == 8);
 }
 
-/* Goal: an attempt to recover, and what a node says in it, take the steps of coordinator/recovery/README.md and no
+/* Goal: the states of a recovery attempt, and of a node in it, take the steps of coordinator/recovery/README.md and no
  * others. */
 static void attempts_have_states(void **state)
 {

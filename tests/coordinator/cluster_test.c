@@ -140,7 +140,7 @@ static void many(struct rig *rig, unsigned asker, enum leat_coordinate_kind kind
     }
 }
 
-/* A voter and a learner far behind get a snapshot, and go on from there; so does a restart. */
+/* A voter and a learner that lag far behind get a snapshot, and go on from there; so does a restart. */
 static void cluster_laggards_get_a_snapshot(void **state)
 {
     (void)state;
@@ -450,7 +450,7 @@ static void cluster_node_that_returns_is_not_called_down(void **state)
     }
 }
 
-/* Each node adopts what it owned, and nothing else, whoever restarts first. */
+/* Each node adopts the streamlets that it owned, and no others, whichever node restarts first. */
 static void cluster_nodes_adopt_their_own(void **state)
 {
     (void)state;

@@ -288,7 +288,7 @@ static void codec_configuration_among_entries_is_looked_at(void **state)
     assert_int_equal(decoded(&frame), LEAT_E_INVALID);
 }
 
-/* However short a frame is and whatever lengths it names: nothing behind its end is read. */
+/* However short a frame is and whatever lengths it names: no byte after its end is read. */
 static void codec_reads_nothing_behind_a_frame(void **state)
 {
     (void)state;

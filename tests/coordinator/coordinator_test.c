@@ -83,7 +83,7 @@ static void done(struct leat_coordinate *request)
     (*(unsigned *)request->owner)++;
 }
 
-/* Do one request to its end. False: it was never answered (power is gone). */
+/* Do one request to its end. False: the request was never answered (power is gone). */
 static bool ask(struct fixture *f, struct leat_coordinate *request)
 {
     unsigned answered = 0;
@@ -238,8 +238,8 @@ static void flood_begin(struct fixture *f, struct flood *flood, unsigned *answer
     }
 }
 
-/* More than the queue takes are refused at once, and none is lost. Of clients an address has no more than is left free
- * beside it, and what the node asks for itself has its own half. */
+/* Requests beyond the queue's limit are refused at once, and none is lost. The clients of an address get half of the
+ * free part of the queue, and the node's own requests have their own half. */
 static void coordinator_queue_is_bounded_by_address(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a log ends, by the rule told a second time, over sets instead of rows in their order: half a million worlds of
- * marks, closed segments, lost ones, ragged ends and differing bytes. */
+/* Where a log ends, by a second implementation of the rule, over sets instead of rows in their order: half a million
+ * worlds of open replicas, closed segments, lost segments, ragged ends and differing bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static bool same(struct leat_extent a, struct leat_extent b)
     return a.bytes == b.bytes && a.crc == b.crc;
 }
 
-/* The next segment of the same writer was its head, so this one was closed on all its copies. */
+/* The next segment of the same writer was the writer's head, so this segment was closed on all its copies. */
 static bool overtaken(const struct given *given, const struct leat_replica_row *row)
 {
     bool is = false;

@@ -184,7 +184,7 @@ static void decide_tail_record_wins_over_marks(void **state)
     assert_int_equal(d.tail.next_offset, 100);
 }
 
-/* Its bytes must be there: the recorded ones, neither other ones nor fewer. */
+/* The record's bytes must be there: exactly the recorded bytes, neither others nor fewer. */
 static void decide_tail_record_needs_its_bytes(void **state)
 {
     (void)state;
@@ -256,7 +256,8 @@ static struct leat_log_decision decide_rows(struct leat_log_record record,
     return decision;
 }
 
-/* The lowest segment with a mark, at its longest length; who has just that is a holder. */
+/* The end is the lowest segment with an open replica, at its longest length; a node with exactly this replica is a
+ * holder. */
 static void decide_replicas_takes_the_longest_of_the_lowest(void **state)
 {
     (void)state;
@@ -478,7 +479,7 @@ static void decide_replicas_of_a_damaged_older_segment_ends_behind_the_head(void
     assert_true(decided > 1000 && waits > 50);
 }
 
-/* Equal lengths and other bytes: one of them is damaged, and nobody knows which. */
+/* Equal lengths and different bytes: one of the replicas is corrupt, and no node knows which. */
 static void decide_replicas_that_differ_wait(void **state)
 {
     (void)state;

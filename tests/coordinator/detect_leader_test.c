@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A leader that is lost: who says so to whom, and who takes over; whoever is refused, or gone, is tried. */
+/* A lost leader: which node reports the loss to which, and which node takes over; addresses that are refused, or gone,
+ * are probed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

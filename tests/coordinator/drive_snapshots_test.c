@@ -641,7 +641,7 @@ static void vote_outlives_the_process(void **state)
     TRACE_IS("3: granted 0 in term 5\n2: granted 1 in term 5\n");
 }
 
-/* Cut off, it does not count terms up that the others would have to follow. */
+/* A voter that is cut off does not raise the term, which the other voters would have to follow. */
 static void who_hears_nobody_asks_before_it_stands(void **state)
 {
     (void)state;

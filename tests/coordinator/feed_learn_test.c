@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A learner: whom it asks, what it takes of what comes, and when it asks another. */
+/* A learner: the node that it asks, the messages that it takes, and when it asks another node. */
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"

@@ -70,7 +70,8 @@ static void who_is_fed(void **state)
              "+20:04000000010000006a6b6c6d0000000001000000\n");
 }
 
-/* As many bytes as a message may have, headers and all but the last one's: one more, and it waits. */
+/* A message has as many bytes as permitted, headers included and the last entry's excluded: with one byte more the
+ * entry waits. */
 static void message_holds_so_many_bytes(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node that lies and is no voter, in the simulated world: it claims names, addresses and rights of others. */
+/* A node that lies and is no voter, in the simulated world: the node claims names, addresses and rights of other
+ * nodes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,7 +205,8 @@ static void hostile_node_is_shown_as_text(void **state)
     rig_destroy(rig);
 }
 
-/* Also where the tables have its address for a voter's, from before that was refused: a voter is who has its name. */
+/* Also where the tables have the node's address for a voter's, from before such an address was refused: only the node
+ * with the voter's name is the voter. */
 static void hostile_node_with_a_voters_address_does_not_vote(void **state)
 {
     (void)state;
@@ -240,7 +242,7 @@ static void hostile_node_with_a_voters_address_does_not_vote(void **state)
     rig_destroy(rig);
 }
 
-/* A voter that has just started, or has lost its majority, follows whoever leads: of the voters. */
+/* A voter that has just started, or has lost its majority, follows only a leader that is a voter. */
 static void hostile_node_does_not_lead_who_follows_nobody(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node that lies: what tests of it share. After cmocka.h. */
+/* Shared by the tests of a node that lies. After cmocka.h. */
 #ifndef LEAT_TESTS_COORDINATOR_HOSTILE_RIG_H
 #define LEAT_TESTS_COORDINATOR_HOSTILE_RIG_H
 

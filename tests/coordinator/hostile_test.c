@@ -19,7 +19,7 @@
 #include "tests/coordinator/cluster_rig.h"
 #include "tests/coordinator/hostile_rig.h"
 
-/* Its name is what it is known by, and where it is reached follows. */
+/* A voter is known by its name; its address may change. */
 static void hostile_voter_comes_back_at_another_address(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void hostile_voter_comes_back_at_another_address(void **state)
     }
 }
 
-/* A term that nobody gets back from; votes and entries of one who is no voter. */
+/* A term from which no voter could come back; votes and entries of a node that is no voter. */
 static void hostile_terms_change_nothing(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void hostile_terms_change_nothing(void **state)
     rig_destroy(rig);
 }
 
-/* A voter whose word is its own, and that has gone mad: no term leaps. */
+/* A voter that sends nonsense in its own name: no term leaps. */
 static void hostile_voter_does_not_leap(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk that writes down what is asked of it, in order, and lets the n-th of it fail. */
+/* A disk that records its operations, in order, and lets the n-th operation fail. */
 #ifndef LEAT_TESTS_COORDINATOR_JOURNAL_H
 #define LEAT_TESTS_COORDINATOR_JOURNAL_H
 

@@ -121,7 +121,7 @@ static void loss_names_the_first_that_is_down(void **state)
     assert_int_equal(lose(0, 0, true), LEAT_OK);
 }
 
-/* The band behind the highest offset of which anybody says that there was one. */
+/* The offset gap after the highest offset that any node reports. */
 static void log_goes_on_beyond_all_offsets_it_had(void **state)
 {
     (void)state;

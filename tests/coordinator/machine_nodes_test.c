@@ -88,7 +88,8 @@ static void machine_directory_of_an_older_state_is_refused(void **state)
     free(command);
 }
 
-/* A copy of a data directory (cp -a, a snapshot of its disk) is used beside it under a name of its own. */
+/* A copy of a data directory (cp -a, a snapshot of its disk) is used under a name of its own while the original is in
+ * use. */
 static void machine_directory_that_another_node_is_up_with_is_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state machine: entries that give logs other owners, or give up what is lost of them. */
+/* The state machine: entries that give logs other owners, or give up a log's lost records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

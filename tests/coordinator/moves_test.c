@@ -200,7 +200,7 @@ static void expect_moved(const char *name, uint32_t streamlet, uint64_t owner, u
 static const struct row all[] = {{"s", 0, 0}, {"s", 0, 1}, {"s", 1, 0},
                                  {"s", 1, 1}, {"t", 1, 0}, {"t", 1, 1}};
 
-/* All streamlets of one owner under one epoch go together; others stay. */
+/* All streamlets of one owner under one epoch go together; other streamlets stay. */
 static void move_gives_whole_streamlets_to_another_node(void **state)
 {
     (void)state;
@@ -244,7 +244,8 @@ static void move_of_several_streams_tells_of_each(void **state)
     expect_unchanged();
 }
 
-/* A node that can't take them: the owner has ended its epoch by asking, and gets them back under a new one. */
+/* The node can't take the streamlets: the owner has ended its epoch by asking, and gets the streamlets back under a new
+ * epoch. */
 static void move_to_who_cannot_take_it_gives_the_owner_a_new_epoch(void **state)
 {
     (void)state;

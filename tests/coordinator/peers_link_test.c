@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links to other coordinators: which there are, what comes and goes with them, and who takes which request. */
+/* Links to other coordinators: which links exist, what is made and freed with a link, and which part takes which
+ * request. */
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/peers_rig.h"

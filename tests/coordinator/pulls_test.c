@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies that the leader of recovery asks a node to make, and what that says came of them, both ways. */
+/* Requests of the leader of recovery to a node to make copies, and the node's report of the results, both ways. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

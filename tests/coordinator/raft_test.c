@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pump with three voters in one thread: it elects, replicates, survives a death, a restart with
- * lost unsynced writes, and a voter so far behind that it needs a snapshot. */
+/* Three voters with the pump in one thread: they elect, replicate, and survive a death, a restart with lost unsynced
+ * writes, and a voter so far behind that it needs a snapshot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -417,8 +417,8 @@ static void raft_leader_dies_and_nothing_committed_is_lost(void **state)
     cluster_free(cluster);
 }
 
-/* A voter that missed more than the log keeps gets a snapshot, stores it, and goes on from it also
- * after a restart. */
+/* A voter that missed more entries than the log keeps gets a snapshot, stores it, and goes on from it, also after a
+ * restart. */
 static void raft_voter_far_behind_installs_a_snapshot(void **state)
 {
     (void)state;

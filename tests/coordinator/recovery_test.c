@@ -118,7 +118,7 @@ static void recovery_after_silence_takes_milliseconds(void **state)
     print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
 }
 
-/* Another one has applied that this incarnation is gone. */
+/* Another node has applied the entry by which this incarnation is gone. */
 static bool known_gone(const struct model *model, unsigned victim, uint64_t incarnation)
 {
     for (unsigned i = 0; i < model->rig->node_count; i++)
@@ -270,7 +270,7 @@ static uint64_t until_known_gone(struct model *model, unsigned victim, uint64_t 
     return rig->world->now_us - begun_us;
 }
 
-/* A node that was away is started, and is in the tables as what it is now. */
+/* A node that was away is started; the tables have its new incarnation. */
 static void back(struct model *model, unsigned node)
 {
     struct rig *rig = model->rig;

@@ -327,7 +327,7 @@ static void third_begin(void)
     assert_int_equal(raft_log.segment_count, 2);
 }
 
-/* A segment whose first round is on its way is no mark: what was durable before it would not be missed. */
+/* A segment whose first round is under way is no mark: the loss of earlier durable rounds would not be noticed. */
 static void mark_lies_before_a_segment_that_has_only_begun(void **state)
 {
     (void)state;

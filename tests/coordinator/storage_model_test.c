@@ -212,7 +212,7 @@ static void segment_that_was_created_before_says_where_the_last_ended(void **sta
     unload();
 }
 
-/* Two segments that end at the same byte: which one it is counts for the mark, too. */
+/* Two segments that end at the same byte: the mark also says which segment it means. */
 static void mark_is_of_a_segment_and_a_byte(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Raft's storage, writing: which operations of the disk in which order, which bytes, and what becomes of it when
- * any of them fails. */
+/* Raft's storage, writing: the operations of the disk in their order, the bytes, and the state after the failure of any
+ * operation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ static void settle(void)
 
 /* ---- which operations ---- */
 
-/* The directory that holds raft/ is synced too, and what is written first is durable before its name counts. */
+/* The directory that holds raft/ is synced too, and a file's content is durable before its name counts. */
 static void forming_makes_all_of_it_durable_in_order(void **state)
 {
     (void)state;
@@ -311,8 +311,8 @@ static void log_is_written_byte_for_byte(void **state)
     leat_raft_log_close(&raft_log);
 }
 
-/* A segment takes a round that ends where it ends; one byte more goes into the next, which says where this one
- * ended. */
+/* A segment takes a round that ends at the segment's end; a round with one byte more goes into the next segment, which
+ * says where this segment ended. */
 static void segment_is_filled_to_its_last_byte(void **state)
 {
     (void)state;
@@ -452,7 +452,7 @@ static void fill_segments(void)
     journal_clear(&journal);
 }
 
-/* First the vote says that they are not missed, then they go; never the last one. */
+/* First the vote says that the segments are not missed, then they are removed; never the last segment. */
 static void compaction_removes_segments_that_hold_nothing_else(void **state)
 {
     (void)state;
@@ -492,7 +492,7 @@ static void compaction_removes_segments_that_hold_nothing_else(void **state)
     }
 }
 
-/* A snapshot that was received replaces all of it. */
+/* A received snapshot replaces the whole log. */
 static void reset_forgets_all_and_goes_on_behind(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static struct leat_tail_row row_of(const struct world *it, const struct replica 
     };
 }
 
-/* A broken rule of the decision is one that sees other rows. */
+/* A broken rule of the decision changes the rows that the decision sees. */
 static void rows_break(const struct world *it, struct found *found)
 {
     const struct leat_log_record *record = &it->record;
@@ -136,7 +136,7 @@ static bool holders_have(const struct world *it, const struct found *found,
     return true;
 }
 
-/* Broken on purpose: what was decided is done before anybody has committed it. */
+/* Broken on purpose: a decision is carried out before any node has committed it. */
 static void cut_all(struct world *it, unsigned heard, const struct leat_tail_record *end,
                     struct content upto, uint32_t epoch)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model of one log that walks at random, to see whether metadata/tail.h loses what was acked. For tests. */
+/* A random model of one log, to see whether metadata/tail.h loses acked records. For tests. */
 #ifndef LEAT_TESTS_COORDINATOR_TAIL_WALK_H
 #define LEAT_TESTS_COORDINATOR_TAIL_WALK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeds of what nodes send one another: node_fuzz.c, hello_fuzz.c. */
+/* Seeds of bodies between nodes: node_fuzz.c, hello_fuzz.c. */
 #include "corpus.h"
 
 #include "coordinator/membership/messages.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeds of what nodes say to one another, and of what voters keep. */
+/* Seeds of bodies between nodes, and of the files of voters. */
 #include "corpus.h"
 
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables as a voter keeps them, and as learners get them: what is taken gives the same bytes again, and its
- * streams can be found, told and deleted. */
+/* The tables as a voter stores them, and as learners get them: tables that are loaded give the same bytes again, and
+ * their streams can be found, reported and deleted. */
 #include "fuzz.h"
 
 #include <stdio.h>

@@ -332,7 +332,7 @@ static void parallel_set_takes_no_client_of_groups(void **state)
     home_free(home);
 }
 
-/* Goal: a log that was read by groups of segments counts their numbers in a group of any other mode. */
+/* Goal: in a group of any other mode, a log that was read by segment groups counts the bytes of their numbers. */
 static void numbers_of_groups_count_in_other_modes(void **state)
 {
     (void)state;
@@ -407,7 +407,7 @@ static void group_that_all_have_left_has_shared_out_nothing(void **state)
     home_free(home);
 }
 
-/* Goal: a group counts what it takes from the first. */
+/* Goal: a group counts its bytes and memory from the first on. */
 static void new_set_counts_what_it_takes(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void home_has_defaults(void **state)
     }
 }
 
-/* Goal: each log's note is its own, of one answer too. */
+/* Goal: each log has its own commit metadata, also in one answer. */
 static void notes_of_several_logs_are_told_apart(void **state)
 {
     (void)state;

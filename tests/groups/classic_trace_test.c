@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of Kafka clients, all of them that there is: each request and each moment, and what a home is after it. */
+/* Groups of Kafka clients, exhaustively: each request at each moment, and the home's state after it. */
 #include "home_trace.h"
 
 /* session 200 ms, rebalance 300 ms; metadata "m" of protocol "range", and of "sticky" "s". */

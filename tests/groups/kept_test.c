@@ -229,7 +229,8 @@ static void room_is_there_up_to_the_last_of_each(void **state)
     home_free(home);
 }
 
-/* Goal: a commit of a lower offset, which is not taken, is recorded as what stands, with all that stands beside it. */
+/* Goal: a commit of a lower offset, which is not taken, is recorded as the offset that stands, with that offset's epoch
+ * and metadata. */
 static void lower_commit_is_stored_as_what_stands(void **state)
 {
     (void)state;
@@ -524,7 +525,7 @@ static void groups_and_bytes_of_an_address_count(void **state)
     home_free(home);
 }
 
-/* Goal: idle groups of others make way for an address that has no group, and only for that. */
+/* Goal: idle groups of other addresses are evicted for an address that has no group, and only for such an address. */
 static void idle_groups_of_others_stay_for_who_has_one(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native groups, all of them that there is: each request and each moment, and what a home is after it. */
+/* Native groups, exhaustively: each request at each moment, and the home's state after it. */
 #include "home_trace.h"
 
 static struct asked *joins(const char *name, const char *group, const struct asked *as,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a node, which its homes share, and what new groups wait for until all of them are read. */
+/* The memory of a node, which its homes share: new groups wait until all homes are read. */
 #include "shares_rig.h"
 
 static struct leat_groups_room *room_new(uint64_t bytes_max)

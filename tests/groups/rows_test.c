@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of what home logs keep: their bytes, and what is refused. */
+/* The tables of the bodies in home logs: the bytes of the bodies, and the bodies that are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

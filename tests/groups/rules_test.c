@@ -59,7 +59,7 @@ static void storage_of_a_request_may_have_held_another(void **state)
     home_free(home);
 }
 
-/* Goal: a commit whose questions are under way is not given up: they point at it. */
+/* Goal: a commit with requests to other cores under way is not cancelled: these requests point at it. */
 static void commit_that_asks_is_not_cancelled(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void commit_that_asks_is_not_cancelled(void **state)
     home_free(home);
 }
 
-/* Goal: a commit that waits for its ack is given up, in a group that no member is in, too. It stands. */
+/* Goal: a commit that waits for its ack can be cancelled, also in a group without members. The offset stands. */
 static void commit_that_waits_is_cancelled(void **state)
 {
     (void)state;

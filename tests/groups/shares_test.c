@@ -351,7 +351,7 @@ static void offsets_of_one_address_leave_a_table_to_others(void **state)
     home_free(home);
 }
 
-/* Goal: a classic group that an earlier version stored, without a maker, counts for the address that first adds to
+/* Goal: a classic group that an earlier version stored, without a maker, counts for the first address that adds to
  * it. */
 static void group_without_a_maker_counts_for_who_adds_to_it(void **state)
 {
@@ -373,7 +373,7 @@ static void group_without_a_maker_counts_for_who_adds_to_it(void **state)
     home_free(home);
 }
 
-/* Goal: in a home that is full idle groups make way for an address that has none, for no other. */
+/* Goal: in a full home idle groups are evicted for an address that has no group, for no other address. */
 static void idle_groups_of_others_make_way_for_who_has_none(void **state)
 {
     (void)state;

@@ -240,7 +240,7 @@ static void table_spoilt_bytes_are_refused_or_stored_again(void **state)
 
 /* ---- stored values that cannot be ---- */
 
-/* A classic group of one member, and what is written of it. */
+/* A classic group of one member, and its stored values. */
 struct stored_classic {
     uint32_t group_fields, phase, member_fields, texts, name_bytes;
 };
@@ -326,7 +326,7 @@ static void table_stored_group_that_cannot_be_is_refused(void **state)
             fail_msg("wrong %u reads", i);
 }
 
-/* A group of one member and one log, and what is written of it. */
+/* A group of one member and one log, and its stored values. */
 struct stored_group {
     uint32_t fields, mode, name_bytes, id_bytes, streams, log_fields, numbers, next_serial, more;
 };

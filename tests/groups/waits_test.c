@@ -54,8 +54,8 @@ static void home_that_wakes_for_long_loses_nobody(void **state)
     home_free(home);
 }
 
-/* Goal: a join is held as long as members of its group have to come, also beyond the time that others wait for the log.
- */
+/* Goal: a join is held as long as members of its group have to come, also beyond the time that other requests wait for
+ * the log. */
 static void join_is_held_until_a_session_has_ended(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void answer_of_an_earlier_generation_is_none(void **state)
     home_free(home);
 }
 
-/* Goal: a group that has neither members nor logs may be of another mode from then on; one that has logs may not. */
+/* Goal: a group that has neither members nor logs may change its mode; a group that has logs may not. */
 static void group_without_logs_takes_another_mode(void **state)
 {
     (void)state;

@@ -495,8 +495,8 @@ static void log_on_store_level_disk_survives_kills_and_power_cuts(void **state)
     walks(LEAT_DURABILITY_DISK);
 }
 
-/* Level memory, power cut: what was closed and flushed is found whole; of the rest nobody claims
- * that it is there. */
+/* Level memory, power cut: segments that were closed and flushed are found whole; nothing claims that any other segment
+ * is there. */
 static void log_on_store_level_memory_power_cut_invents_nothing(void **state)
 {
     (void)state;

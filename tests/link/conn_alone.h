@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link/conn.c alone: what it calls of link/, of the network, of the tags and of its user is played here (--wrap), each
- * is a line of the trace. For one test program only. */
+/* link/conn.c alone: this file plays (--wrap) the functions of link/, of the network, of the tags and of the user that
+ * conn.c calls; each call of these is a line of the trace. For one test program only. */
 #ifndef LEAT_TESTS_LINK_CONN_ALONE_H
 #define LEAT_TESTS_LINK_CONN_ALONE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links in time and in number: when calls end, what is kept of frames that have gone, whose address counts. */
+/* Links in time and in number: when calls end, which buffers of sent frames are kept, which address counts. */
 #include "tests/link/rig.h"
 
 #include "link/internal.h"

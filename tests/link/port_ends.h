@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two ends of a link on a port that is the test's: what leaves, when it arrives, and what is refused. */
+/* Two ends of a link on a port of the test's: the test decides which frames leave, when they arrive, and which are
+ * refused. */
 #ifndef LEAT_TESTS_LINK_PORT_ENDS_H
 #define LEAT_TESTS_LINK_PORT_ENDS_H
 

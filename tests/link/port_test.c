@@ -231,7 +231,7 @@ static void calls_are_taken_up_to_their_limits(void **state)
         assert_true(calls[i].done == 1 && calls[i].rc == LEAT_OK);
 }
 
-/* This end itself stood still: that says nothing of the other. */
+/* This end itself stood still: that is no silence of the peer. */
 static void link_stays_when_its_own_actor_ran_late(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between two nodes: somebody who has all of their bytes in hand. */
+/* A relay between two nodes, which can read and change all their bytes. */
 #ifndef LEAT_TESTS_LINK_RELAY_H
 #define LEAT_TESTS_LINK_RELAY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of simulated processes with links between them, calls that they make, and strangers. */
+/* Nodes of simulated processes with links between them, their calls, and strangers. */
 #ifndef LEAT_TESTS_LINK_RIG_H
 #define LEAT_TESTS_LINK_RIG_H
 

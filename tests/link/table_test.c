@@ -201,7 +201,7 @@ static void link_goes_when_nothing_refers_to_it(void **state)
     assert_int_equal(links->count, 0);
 }
 
-/* Goal: links that end with their connections keep their leat_links until then, and nothing is made any more. */
+/* Goal: links that end with their connections keep their leat_links until then, and no new link is made. */
 static void destroy_waits_for_connections(void **state)
 {
     (void)state;
@@ -224,7 +224,8 @@ static void destroy_waits_for_connections(void **state)
     }
 }
 
-/* Goal: a fence is of a node's name and of its incarnations up to one; it only grows, and cuts who is up. */
+/* Goal: a fence is for a node's name and its incarnations up to a number; the number only grows, and a fenced peer is
+ * disconnected. */
 static void fence_cuts_and_keeps_out(void **state)
 {
     (void)state;
@@ -254,7 +255,7 @@ static void fence_cuts_and_keeps_out(void **state)
     ends(two);
 }
 
-/* Goal: fences have room for so many names, whose memory may fail; those that are there stay. */
+/* Goal: there is room for a limited number of fenced names, and their memory may fail; existing fences stay. */
 static void fences_have_a_bound(void **state)
 {
     (void)state;
@@ -286,7 +287,7 @@ static void fences_have_a_bound(void **state)
     }
 }
 
-/* Goal: a node that joins a cluster cuts who is up and of another one, and nobody else. */
+/* Goal: a node that joins a cluster disconnects peers of another cluster, and no others. */
 static void identity_cuts_who_is_of_another_cluster(void **state)
 {
     (void)state;
@@ -311,7 +312,7 @@ static void identity_cuts_who_is_of_another_cluster(void **state)
         all[i]->net = NULL;
 }
 
-/* Goal: what a link is asked for is its own. */
+/* Goal: a link answers questions about itself with its own values. */
 static void link_answers_questions(void **state)
 {
     (void)state;

@@ -192,7 +192,8 @@ static leat_err fence(struct node *node, const char *name, uint64_t incarnation)
     return fencing.rc;
 }
 
-/* Up to that incarnation, of that node alone; a fence never goes back, and one that is not up yet has none. */
+/* A fence covers one node, up to an incarnation; the incarnation never goes back, and a peer that is not up yet has no
+ * incarnation. */
 static void link_fence_is_for_incarnations_up_to_one(void **state)
 {
     (void)state;

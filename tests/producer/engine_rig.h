@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A producer's engine, the server that it talks to, and what was said of each record. */
+/* A producer's engine, its server, and the report of each record. */
 #ifndef LEAT_TESTS_PRODUCER_ENGINE_RIG_H
 #define LEAT_TESTS_PRODUCER_ENGINE_RIG_H
 

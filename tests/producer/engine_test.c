@@ -53,8 +53,8 @@ static void producer_faulty_network_exactly_once(void **state)
     assert_true(dropped > 1000 && duplicates > 200 && refused > 500);
 }
 
-/* Goal: an answer that can't be read says nothing: what it was about is sent again, with the same sequences, and is
- * neither twice in its log nor called refused. Method: answers end too early, some of appends of which a part was
+/* Goal: an answer that can't be read has no effect: its batches are sent again, with the same sequences, and are
+ * neither twice in the log nor reported as refused. Method: answers end too early, some of appends of which a part was
  * refused. */
 static void producer_answers_that_can_not_be_read_say_nothing(void **state)
 {
@@ -194,7 +194,7 @@ static void producer_stream_takes_less_goes_on_with_smaller_batches(void **state
     assert_true(too_large > 100); /* a refusal that did not happen proves nothing */
 }
 
-/* Goal: a record that is too large by itself is refused by name, and only that one. */
+/* Goal: only the record that is too large by itself is refused, with the code's name. */
 static void producer_record_larger_than_stream_takes_is_refused_alone(void **state)
 {
     (void)state;

@@ -75,7 +75,8 @@ static void steps_window_is_five(void **state)
     steps_end();
 }
 
-/* Answers that don't say whether it is there: the same bytes again, after the pause, which grows. */
+/* Answers that leave open whether the batch is in the log: the same bytes are sent again, after the pause, which
+ * grows. */
 static void steps_unknown_is_sent_again_as_it_was(void **state)
 {
     (void)state;
@@ -340,7 +341,7 @@ static void steps_answer_that_can_not_be_read_says_nothing(void **state)
     }
 }
 
-/* Goal: a send that is refused at once is no attempt: nothing is unknown by it, and it is tried again. */
+/* Goal: a send that is refused at once is no attempt: it makes no fate unknown, and is tried again. */
 static void steps_send_that_is_refused_is_tried_again(void **state)
 {
     (void)state;
@@ -447,8 +448,8 @@ static void steps_time_that_is_not_over_changes_nothing(void **state)
     steps_end();
 }
 
-/* Goal: a batch that is larger than its stream takes by now is cut before it is sent again, all under the next epoch;
- * one of a single record fails by its name. */
+/* Goal: a batch that is larger than its stream takes by now is cut before it is sent again, all pieces under the next
+ * epoch; a batch of a single record fails with the code's name. */
 static void steps_too_large_is_cut(void **state)
 {
     (void)state;

@@ -476,7 +476,7 @@ static void turns_record_added_amid_a_turn_has_the_next(void **state)
     }
 }
 
-/* Goal: a batch that somebody fills, and that is due, does not bring the engine round: who fills it tells. */
+/* Goal: a batch that is due while a caller fills it does not wake the engine: the caller tells the engine. */
 static void turns_batch_that_is_filled_is_its_fillers(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies that become their node's own, and fences. */
+/* Replicas that become their node's own segments, and fences. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

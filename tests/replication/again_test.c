@@ -172,7 +172,7 @@ static void pull_without_memory_leaves_nothing(void **state)
              "4: 1 free, 0 replicas\n");
 }
 
-/* Goal: a writer that was fenced goes with the last of its replicas, when its memory has gone. */
+/* Goal: a fenced writer goes with the last of its replicas, when its memory has gone. */
 static void fenced_writer_goes_with_its_last_replica(void **state)
 {
     (void)state;

@@ -2,8 +2,8 @@
 /* A backup's work for its requests, message by message: a backup alone, whose store answers by hand. */
 #include "tests/replication/backup_rig.h"
 
-/* Goal: OPEN reserves what was asked for, in its writer's memory, and is answered with its place; what the store
- * refuses is refused, and nothing is left. */
+/* Goal: OPEN reserves the requested segment, in its writer's memory, and is answered with its place; a refusal of the
+ * store refuses the OPEN, and nothing is left. */
 static void open_reserves_what_was_asked_for(void **state)
 {
     (void)state;
@@ -108,8 +108,8 @@ static void close_of_a_whole_one_is_one_row(void **state)
     }
 }
 
-/* Goal: CLOSE of one that was a part is two rows: closed, and then whole; where either fails it is no more than
- * before. */
+/* Goal: CLOSE of an incomplete replica writes two rows: closed, and then whole; where either write fails the replica
+ * stays as it was. */
 static void close_of_a_part_makes_it_whole_after_that(void **state)
 {
     (void)state;

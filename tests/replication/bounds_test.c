@@ -422,7 +422,7 @@ static void found_replicas_of_deleted_streams_go(void **state)
     rig_free(rig);
 }
 
-/* Goal: a fence moves what is to stay out of its writer's memory, and lets go what is to go. */
+/* Goal: a fence moves the replicas that stay out of the writer's memory, and lets go the replicas that go. */
 static void fence_does_not_move_what_goes(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ static void writer_is_fenced_once(void **state)
     rig_free(rig);
 }
 
-/* Goal: a request that has ended serves the next one. */
+/* Goal: a request struct that has ended serves the next request. */
 static void requests_are_used_again(void **state)
 {
     (void)state;

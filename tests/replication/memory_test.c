@@ -230,7 +230,7 @@ static void share_of_each_follows_from_what_all_have(void **state)
     rig_free(rig);
 }
 
-/* Goal: a node that has gone has its memory revoked at once, and given back when nothing is in it. */
+/* Goal: the memory of a node that has gone is revoked at once, and given back when it has no replica. */
 static void memory_of_who_has_gone_comes_back(void **state)
 {
     (void)state;

@@ -123,7 +123,7 @@ static void node_without_memory_takes_none(void **state)
     leat_mem_fail_at(0);
 }
 
-/* Goal: a session begins with what its backup has, from the first on, whatever was told before. */
+/* Goal: a session begins with an audit of all replicas of its backup, whatever an earlier session knew. */
 static void session_begins_anew(void **state)
 {
     (void)state;

@@ -92,7 +92,7 @@ static void log_begins_with_what_is_known_of_it(void **state)
         "closed = 2, leat_mem_fail_at(3): NO_MEMORY, 0 logs, 0 asked, 1 mails\n");
 }
 
-/* Goal: a primary for whose tables there is no memory is none, and leaves nothing behind. */
+/* Goal: a primary without memory for its tables is not made, and leaves nothing behind. */
 static void primary_without_memory_is_none(void **state)
 {
     (void)state;
