@@ -58,8 +58,8 @@ static void both_apply(struct leat_machine *a, struct leat_machine *b, const uin
                 one.epoch.v == two.epoch.v && one.first_id == two.first_id);
 }
 
-/* Each command: a byte (bit 0: as it is, as if a voter had it in its log; bit 1: one machine starts
- * anew from a snapshot first; the rest: whose), two of length, its bytes. */
+/* Each command: a byte (bit 0: as it is, as if a voter had the command in its log; bit 1: one machine restarts from a
+ * snapshot first; the other bits: the session that sends the command), two bytes of length, its bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct leat_machine first, second; /* large, and mostly never touched */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A node that has the cluster's key and says to a coordinator what the input says: every kind of body between
- * coordinators, in a cluster of three voters and a node beside them. No assertion, no sanitizer's report, whoever
- * it is. As a node that nobody knows it is believed nothing: no coordinator stops, nobody is declared dead or
- * fenced, terms stay, and the cluster makes streams as before. As a voter, the place of one that was just killed,
- * it may be obeyed; what it then can do is raft's to say, and no coordinator dies of it.
+/* A node that has the cluster's key and sends a coordinator the messages of the input: every kind of body between
+ * coordinators, in a cluster of three voters and a further node. No assertion, no sanitizer's report, whichever node it
+ * plays. As an unknown node it is believed nothing: no coordinator stops, no node is declared crashed or fenced, terms
+ * stay, and the cluster makes streams as before. As a voter, in the place of a voter that was just killed, it may be
+ * obeyed; raft decides what such a voter can do, and no coordinator dies of it.
  *
- * The first byte: bit 0: it is the voter; bits 1, 2: to whom it speaks. Then pieces (fuzz.h), one message each: bits
- * 0 to 3 of the kind say which, bit 4 that an answer is awaited, bit 5 that time passes first; two bytes how much of
- * the rest is control body; the rest is payload. A message of raft's that decodes is made the voter's own, to whom
- * it speaks, and its term counts from the cluster's: the fuzzer is to get behind ids. */
+ * The first byte: bit 0: the node is the voter; bits 1, 2: the coordinator that gets the messages. Then pieces
+ * (fuzz.h), one message each: bits 0 to 3 of the kind say which message, bit 4 that an answer is awaited, bit 5 that
+ * time passes first; two bytes with the length of the control body, the control body, the payload. In a message of
+ * raft's that decodes, the sender becomes the voter, the receiver the coordinator, and the term counts from the
+ * cluster's, so that the fuzzer gets past ids. */
 #include "child.h"
 
 #include "coordinator/membership/messages.h"
@@ -138,7 +139,7 @@ static void on_done(struct leat_link_call *call, leat_err rc, const struct leat_
     (void)error;
 }
 
-/* A message of raft's becomes one of the voter in whose place this one is. */
+/* Makes a message of raft's a message of the voter whose place this node has. */
 static void raft_own(struct said *said, size_t *control_bytes)
 {
     struct leat_frame frame = {.control = said->control, .control_bytes = (uint32_t)*control_bytes};
@@ -195,7 +196,7 @@ static void say_one(const struct fuzz_piece *piece)
     rig_run(rig, piece->kind & LATER ? RIG_SECOND / 2 : 1000);
 }
 
-/* A true word of who it is: without one hardly anything is listened to. */
+/* Sends a true STATE of this node: without it hardly any message is read. */
 static void state_say(void)
 {
     const struct leat_coordinator *at = rig->nodes[to].coordinator;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Grants, as a backup that lies or is older sends them, taken by the real transports of the operating system: the
- * section of shared memory and that of verbs are read, the file that a section names is opened and mapped, a queue pair
- * is connected (by fake_verbs.c, which lets what both sides say be changed), and memory is written to. Whoever attaches
- * is told, once, and so is every write. No file is opened that is not named as an arena's is. What was acked as written
- * into the true arena lies there.
+/* Grants, as a lying or older backup sends them, taken by the real transports of the operating system: the sections of
+ * shared memory and of verbs are read, the file that a section names is opened and mapped, a queue pair is connected
+ * (by fake_verbs.c, which can change the private data of both sides), and memory is written to. Each attach is answered
+ * once, and so is each write. A file is opened only if its name is an arena's. All writes into the true arena that were
+ * acked are there.
  *
  * The input: a byte (bit 0: by verbs, else by shared memory; bits 1 to 3: how many writes), then pieces (fuzz.h), which
- * add one section after the other to the grant, or change something else; `enum what`. A grant without sections becomes
- * the true one. */
+ * add a section to the grant, or change something else; `enum what`. A grant without sections becomes the true
+ * grant. */
 #include "fuzz.h"
 
 #include "fake_verbs.h"
@@ -53,7 +53,7 @@ static struct leat_rmem_grow growth;
 static struct leat_rmem_grant truth;
 static bool grown;
 
-/* Files that a grant may name: all have the arena's header, and none of them its memory. */
+/* Files that a grant may name: all have the arena's header, and none has its memory. */
 static char files[FILES][160];
 static const uint64_t file_bytes[FILES] = {RMEM_HEADER_BYTES, POOL_DATA_OFFSET,
                                            POOL_DATA_OFFSET + STEP / 2};

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A world whose input is a schedule: one simulated broker or three, honest clients, and a stranger who
- * does to their ports what the input says (tests/sim/stranger.c). Properties: honest clients are answered
- * within 10 s of virtual time; no command of a peer that has proved nothing is applied; no coordinator
- * stops; the servers' heap stays within its bound; nothing acknowledged is lost (the simulator's own
- * checkers); no assertion, no sanitizer's report.
+/* A world whose input is a schedule: one simulated broker or three, honest clients, and a stranger that treats the
+ * brokers' ports as the input says (tests/sim/stranger.c). Properties: honest clients are answered within 10 s of
+ * virtual time; no command of a peer that has proved nothing is applied; no coordinator stops; the servers' heap stays
+ * within its bound; no acknowledged record is lost (the simulator's own checkers); no assertion, no sanitizer's report.
  *
- * The input: one byte (bit 0: three nodes; bit 7: old records; the others: which seed), then the stranger's
- * schedule. Old records have left memory before the stranger comes: whoever reads them waits for one of the few
- * buffers that a core has for reads from files.
+ * The input: one byte (bit 0: three nodes; bit 7: old records; the other bits: which seed), then the stranger's
+ * schedule. Old records have left memory before the stranger comes: a reader of old records waits for a buffer, of
+ * which a core has only a few for reads from files.
  *
  * Each input runs in a process of its own (child.h). */
 #include "child.h"

@@ -453,7 +453,7 @@ static void is_parked(void)
     ends(LEAT_STORE_PARK);
 }
 
-/* Goal: copies that acks did not need yet are given up when a segment is closed or parked. */
+/* Goal: copies that acks did not need yet are given up when a segment is closed or hibernated. */
 static void copies_that_do_not_count_are_given_up_at_an_end(void **state)
 {
     (void)state;
@@ -593,7 +593,7 @@ static void wanted(void)
     trace("-> %d\n", rep_head_copy_wanted(owned, set->seg));
 }
 
-/* Goal: a head that is not parked is wanted for a copy at once, where there is a node for it. */
+/* Goal: a head that is not hibernated is wanted for a copy at once, where there is a node for it. */
 static void open_head_is_wanted_at_once(void **state)
 {
     (void)state;

@@ -8,8 +8,8 @@ static void on_looked(void *arg, bool begins)
     (void)arg, (void)begins;
 }
 
-/* Goal: looked at is what is whole, parked or closed, in its file alone, and longer than what is asked for; nobody has
- * looked for that yet, and nothing is under way with it. */
+/* Goal: a replica is looked at if it is whole, hibernated or closed, only in its file, and longer than the wanted end;
+ * if this end was not looked for yet; and if nothing is under way with the replica. */
 static void replica_is_looked_at_where_that_says_something(void **state)
 {
     (void)state;

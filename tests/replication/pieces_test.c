@@ -463,7 +463,8 @@ static void pulled_segment_is_on_the_disk_once_it_is_closed(void **state)
 }
 
 /* Goal: the deadline of a source grows with the bytes that it brings, and is never shorter than a moment: no deadline
- * would let it run for ever. A source that can't be asked any more is left, and the next source begins anew. */
+ * would let it run for ever. A source that can't be asked any more is left, and the next source starts from the
+ * beginning. */
 static void time_of_a_source_grows_with_what_it_brings(void **state)
 {
     (void)state;

@@ -112,7 +112,7 @@ static void copy_of_level_disk_is_on_it_once_it_is_closed(void **state)
     rig_free(rig);
 }
 
-/* Goal: a parked replica goes on in its writer's memory only where the store has that. */
+/* Goal: RESUME of a hibernated replica succeeds only where the store has memory of the replica's writer. */
 static void replica_goes_on_where_its_writer_has_memory(void **state)
 {
     (void)state;

@@ -137,7 +137,7 @@ static void audit_that_can_not_leave_is_made_again(void **state)
     rig_free(rig);
 }
 
-/* Goal: a session that ends also ends its requests, and the next session begins anew. */
+/* Goal: a session that ends also ends its requests, and the next session starts from the beginning. */
 static void session_that_ends_takes_its_requests_along(void **state)
 {
     (void)state;

@@ -219,7 +219,7 @@ static void head_is_wanted_for_a_copy_that_can_be_made(void **state)
              "11: 0\n");
 }
 
-/* Goal: parked heads that are resumed are as many as twenty in a second, fewer where that is more bytes than closed
+/* Goal: at most twenty hibernated heads are resumed in a second, and fewer where these have more bytes than closed
  * segments are copied at. */
 static void heads_are_resumed_at_a_bounded_rate(void **state)
 {

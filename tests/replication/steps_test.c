@@ -251,7 +251,8 @@ static void store_that_refuses_is_believed(void **state)
     rig_free(rig);
 }
 
-/* Goal: a head is parked here and there, and resumed here and there; each copy then goes on where it was. */
+/* Goal: a head is hibernated on this node and at its backups, and resumed likewise; each copy then goes on where it
+ * was. */
 static void head_is_parked_and_resumed(void **state)
 {
     (void)state;

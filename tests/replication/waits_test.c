@@ -213,7 +213,7 @@ static void commit_waits_for_the_own_version(void **state)
     TRACE_IS("log COMMIT s0: OK\n");
 }
 
-/* Goal: a head is not parked before a copy that counts is whole: its bytes come from the head's buffer. */
+/* Goal: a head is not hibernated before a copy that counts is whole: its bytes come from the head's buffer. */
 static void park_waits_for_a_copy_that_is_made(void **state)
 {
     (void)state;

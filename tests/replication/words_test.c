@@ -179,8 +179,8 @@ static void word_that_is_not_so_changes_nothing(void **state)
     world_free(world);
 }
 
-/* Goal: a parked copy is resumed by its writer and nobody else, with the version that it is to have, and has the same
- * bytes again; and nothing else is done to it meanwhile. */
+/* Goal: only its writer resumes a hibernated copy, with the generation that the request names; the copy has the same
+ * bytes again, and no other request changes the copy meanwhile. */
 static void parked_copy_is_resumed_for_its_writer_alone(void **state)
 {
     (void)state;

@@ -468,7 +468,8 @@ static void spoilt_row_keeps_free_places_from_all(void **state)
 
 /* ---- parked ---- */
 
-/* Goal: a parked segment of which the file has other bytes, whole and of the same length, is not resumed by them. */
+/* Goal: a hibernated segment of which the file has other bytes, whole and of the same length, is not resumed by
+ * them. */
 static void spoilt_parked_segment_is_not_resumed(void **state)
 {
     (void)state;
@@ -519,7 +520,7 @@ static void spoilt_parked_segment_is_found_by_both(void **state)
     }
 }
 
-/* Goal: a parked segment that is full to its last block is found as it was parked. */
+/* Goal: a hibernated segment that is full to its last block is found as it was hibernated. */
 static void spoilt_full_segment_is_found_parked(void **state)
 {
     (void)state;
