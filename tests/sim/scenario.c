@@ -19,7 +19,9 @@ enum {
     HEAL_US_MAX = 120 * 1000 * 1000, /* progress must resume and end within */
     AUDIT_US_MAX = 60 * 1000 * 1000,
     LEFT_COMES_US = 5 * 1000 * 1000,
-    LOOK_US_MAX = 60 * 1000 * 1000,
+    /* An operator who accepts the losses of all logs, one after the other: the new owner of a log looks for its end for
+     * 3 s, and the streams have 36 logs at most. */
+    LOOK_US_MAX = 180 * 1000 * 1000,
     /* Until every segment has its copies: grace and care take a minute each. */
     WHOLE_US_MAX = 180 * 1000 * 1000,
     LEFT_US_MAX = 60 * 1000 * 1000, /* until nothing is left of a stream that was deleted */
