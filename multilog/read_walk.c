@@ -74,7 +74,7 @@ static void batch_pass(struct leat_read *read, const struct leat_entry *entry,
     wanted->offset = read->from.v = *out_end;
 }
 
-/* The reader gets the batches before the damage first: after it was told of damage, it goes on after the segment. */
+/* The reader gets the batches before the damage first: after an answer DAMAGED the reader goes on after the segment. */
 static enum log_walk_end damage_ends(const struct leat_read *read)
 {
     return read->iov_count ? LOG_WALK_DONE : LOG_WALK_DAMAGED;

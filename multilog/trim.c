@@ -199,7 +199,7 @@ void leat_log_skip_missing(struct leat_log *log, void (*on_done)(void *arg, stru
     log_mark_dirty(log);
 }
 
-/* SUBTLE: only segments that were named (log_damage_name()), and that an operator was told of, are given up.
+/* SUBTLE: only what was known to be missing when the operator accepted the loss is given up (log_damage_name()).
  *  1. A log came to a new owner with its last segment. Its older segments are on their way, and missing here.
  *  2. An operator says that bytes which a start has passed over were seen: "all of it is kept".
  *  3. If the missing segments were given up, all older segments would go, on every node.

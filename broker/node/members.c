@@ -38,7 +38,7 @@ static struct leat_member *member_of_name(struct leat_core *core, const char *na
     /* The coordinator holds LEAT_NODES_MAX of them and no more. */
     LEAT_ASSERT_CMP(members->count, <, LEAT_NODES_MAX);
     struct leat_member *member = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *member);
-    /* There is no way back, and the next start is told of the member again. */
+    /* A committed member can't be refused: without memory the node ends, and reads the member at its next start. */
     const bool committed_is_applied = member != NULL;
     LEAT_ASSERT(committed_is_applied);
     member->core = core;

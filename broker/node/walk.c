@@ -47,9 +47,9 @@ static bool walk_delete(struct walk *walk, struct leat_core *core, int32_t *left
 
 /* SUBTLE: this node may never be told of a stream that was deleted while the node was away: its tables never had the
  * stream, or had it before the coordinator reported them. (1) The newest stream is deleted. (2) This node starts with
- * the stream's segments, and with tables that end after the deletion. (3) The highest stream id that this node was
- * told of is lower than the deleted stream's. After a loss of the coordinator's state it would be lower, too, so the
- * segments would be kept. So the coordinator also gives the highest id that was ever used. */
+ * the stream's segments, and with tables that end after the deletion. (3) The highest stream id in this node's tables
+ * is lower than the deleted stream's id. A loss of the coordinator's state looks the same, so this node would keep the
+ * segments. So the coordinator also gives the highest id that was ever used. */
 struct given {
     struct leat_mail mail;
     struct leat_news news;

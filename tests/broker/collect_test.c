@@ -173,7 +173,7 @@ static void nothing_is_told_of_no_logs(void **state)
 
 /* ---- what is told ---- */
 
-/* Goal: a segment that is no copy, or not of these logs, is not told of; a damaged copy only as lost. */
+/* Goal: the answer leaves out segments that are no copies, or of other logs; it calls a damaged copy lost. */
 static void only_whole_replicas_of_these_logs_are_told_of(void **state)
 {
     (void)state;
