@@ -213,6 +213,9 @@ void log_damage_name(struct leat_log *log)
         struct log_slot *slot = slot_of(log, &damage);
         if (slot) slot->named |= damage.missing ? LOG_NAMED_FRONT : LOG_NAMED_RECORDS;
     }
+    /* By the reason for which the log takes no appends, before it is known whether memory has the segment. */
+    if (log->state == LEAT_LOG_DAMAGED && log->slot_count > 0)
+        log_slot_at(log, log->slot_count - 1)->named |= LOG_NAMED_RECORDS;
 }
 
 static bool passed_give_up(struct leat_log *log)

@@ -217,6 +217,17 @@ static bool front_skip(struct leat_log *log)
     return true;
 }
 
+/* SUBTLE: a loss of a damaged last segment that is accepted early is of that segment, too.
+ *  1. An append finds the last segment damaged, and is refused. This node's memory is looked at for the segment.
+ *  2. An operator accepts the loss before memory has answered: the segment does not count as lost yet.
+ *  3. If nothing of it was given up then, readers would meet the damage behind (2), and each later start would.
+ * A log with copies does not wait: other nodes may be asked for long, and their bytes may still come after (2). */
+static bool last_is_looked_for(const struct leat_log *log)
+{
+    return log->options.settings.copies < 2 &&
+           log_slot_is_sought(log_slot_at(log, log->slot_count - 1));
+}
+
 void log_step_skip(struct leat_log *log)
 {
     if (log->skip == LOG_SKIP_NONE) return;
@@ -227,6 +238,7 @@ void log_step_skip(struct leat_log *log)
     }
     if (log->skip == LOG_SKIP_ASKED) return;
     bool last = log->state == LEAT_LOG_DAMAGED && log->ending == LOG_LIVES;
+    if (last && last_is_looked_for(log)) return;
     if ((writable || last) && log->skip == LOG_SKIP_GOES && log_damage_give_up(log)) return;
     log_skip_enter(log, LOG_SKIP_NONE);
     log->on_skipped(log->on_skipped_arg, log);

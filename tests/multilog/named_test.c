@@ -161,6 +161,76 @@ static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
     fake_destroy(fake);
 }
 
+static leat_err memory_is_asked(void *owner, const struct leat_segment *seg)
+{
+    (void)owner, (void)seg;
+    return LEAT_OK;
+}
+
+static struct log_slot *last_of(const struct fake *fake)
+{
+    return log_slot_at(fake->log, fake->log->slot_count - 1);
+}
+
+/* A log whose last segment was found damaged by an append a moment ago, and is asked for. */
+static struct fake *last_damaged(uint8_t copies)
+{
+    struct fake *fake = log_of(6);
+    fake->options.events.on_damaged = memory_is_asked;
+    fake->options.settings.copies = copies;
+    reopen(fake, 0, 0, true);
+    fake_settle(fake);
+    fake_held_of(fake, last_of(fake)->seg)->file[100] ^= 1;
+    fake->log->room_wanted = true;
+    log_mark_dirty(fake->log);
+    fake_settle(fake);
+    assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
+    assert_int_equal(last_of(fake)->mend, LOG_MEND_SOUGHT);
+    return fake;
+}
+
+/* Goal: a loss that is accepted while this node's memory is asked for the damaged last segment is of that segment, if
+ * memory has not got it. Where memory has it, nothing is given up. */
+static void loss_of_a_last_segment_waits_for_memory(void **state)
+{
+    (void)state;
+    for (int has_it = 0; has_it < 2; has_it++) {
+        unsigned told = 0;
+        struct fake *fake = last_damaged(1);
+        leat_log_skip_missing(fake->log, on_skipped, &told);
+        fake_settle(fake);
+        assert_int_equal(told, 0);
+        if (has_it) {
+            struct log_slot *slot = last_of(fake);
+            assert_ptr_equal(leat_log_mend_begin(fake->log, slot->seg->id, slot->seg->extent),
+                             slot->seg);
+            fake_settle(fake);
+            assert_int_equal(told, 0);
+            assert_true(leat_log_mend_end(fake->log, slot->seg->id, LEAT_OK));
+        } else {
+            leat_log_mend_give_up(fake->log, last_of(fake)->seg->id);
+        }
+        fake_settle(fake);
+        assert_int_equal(told, 1);
+        assert_int_equal(last_of(fake)->given_up, !has_it);
+        assert_int_equal(places_named(fake), 0);
+        fake_destroy(fake);
+    }
+}
+
+/* Goal: other nodes may be asked for long: the operator gets an answer, and what they may have is not given up. */
+static void loss_of_a_last_segment_does_not_wait_for_others(void **state)
+{
+    (void)state;
+    unsigned told = 0;
+    struct fake *fake = last_damaged(2);
+    leat_log_skip_missing(fake->log, on_skipped, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 1);
+    assert_false(last_of(fake)->given_up);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +238,8 @@ int main(void)
         cmocka_unit_test(damage_that_is_found_meanwhile_stays),
         cmocka_unit_test(front_that_is_not_known_yet_stays),
         cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
+        cmocka_unit_test(loss_of_a_last_segment_waits_for_memory),
+        cmocka_unit_test(loss_of_a_last_segment_does_not_wait_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
