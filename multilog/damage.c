@@ -117,6 +117,27 @@ void log_gap_tell(const struct leat_log *log, uint32_t i)
                         log->stream_name, words);
 }
 
+/* Segments that other nodes have whole, and that this node's disk does not take: readers here are told to try again.
+ * Nothing of them is lost, so no operator is asked to give them up. 0: none. */
+static uint32_t refused_words(const struct leat_log *log, char *out, size_t bytes)
+{
+    const struct leat_segment *first = NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; log->damage_look && i < log->slot_count; i++) {
+        const struct log_slot *slot = log_slot_at(log, i);
+        if (slot->mend != LOG_MEND_REFUSED || slot->dropping) continue;
+        if (count++ == 0) first = slot->seg;
+    }
+    if (first)
+        snprintf(out, bytes,
+                 "segment %" PRIu64 " (%" PRIu64 " records from offset %" PRIu64
+                 " on)%s can't be read here: this node's disk does not take the bytes that "
+                 "another node has",
+                 first->id.v, first->next_offset - first->base_offset, first->base_offset,
+                 count > 1 ? " and others" : "");
+    return count;
+}
+
 /* Walks the table only when something has changed in it that may be damage. */
 static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
 {
@@ -130,8 +151,6 @@ static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
     }
     if (found > PLACES_TOLD && used < bytes)
         snprintf(out + used, bytes - used, ", and %" PRIu64 " places more", found - PLACES_TOLD);
-    bool settled = !log_front_is_unknown(log) && !log_backfill_runs(log);
-    if (found == 0 && settled) log->damage_look = false;
     return found;
 }
 
@@ -265,5 +284,9 @@ leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes)
         snprintf(out, bytes, "%s", log->why);
         return rc;
     }
-    return places_words(log, out, bytes) > 0 ? LEAT_E_DAMAGED : LEAT_OK;
+    if (places_words(log, out, bytes) > 0) return LEAT_E_DAMAGED;
+    if (refused_words(log, out, bytes) > 0) return LEAT_E_DISK;
+    if (!log_front_is_unknown(log) && !log_backfill_runs(log) && !LEAT_BUG(DAMAGE_UNTOLD))
+        log->damage_look = false;
+    return LEAT_OK;
 }

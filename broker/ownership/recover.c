@@ -268,7 +268,8 @@ static bool range_words(struct leat_log *log, char *out, size_t bytes, bool *out
 {
     struct leat_log_passed passed;
     leat_log_passed_over(log, &passed);
-    bool lacks = leat_log_trouble(log, out, bytes) != LEAT_OK;
+    bool lacks = leat_log_trouble(log, out, bytes) == LEAT_E_DAMAGED;
+    if (!lacks) out[0] = '\0';
     size_t used = strlen(out);
     if (passed.bytes > 0)
         snprintf(out + used, bytes - used,

@@ -174,6 +174,14 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
     assert_false(leat_log_mend_end(fake->log, held->seg->id, LEAT_E_DISK));
     assert_true(held->seg->integrity == LEAT_INTEGRITY_MISSING);
+    /* Operators are told of the segment as long as the disk refuses it; nothing can be given up. */
+    uint64_t at = 0;
+    struct leat_log_damage damage;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DISK);
+        assert_non_null(strstr(why, "segment 1 ("));
+    }
+    assert_false(leat_log_damage_find(fake->log, &at, &damage));
     assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
     assert_true(leat_log_mend_end(fake->log, held->seg->id, LEAT_OK));
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_OK);

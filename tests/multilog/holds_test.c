@@ -670,7 +670,7 @@ static void what_the_store_says_ends_the_mending(void **state)
         "unwritten joint look, reads 0/0, again 30000000, dirty\n"
         "mend_rc = LEAT_E_NOT_FOUND: -> goes on: mending told rotten unwritten joint, reads "
         "0/0, again 0, dirty\n"
-        "mend_rc = LEAT_E_DISK_FULL: -> goes on: mending refused told rotten unwritten joint, "
+        "mend_rc = LEAT_E_DISK_FULL: -> goes on: mending refused told rotten unwritten joint look, "
         "reads 0/0, again 0, dirty\n"
         "leat_log_mend_give_up(it, named): -> is not: lost rotten flushed joint look, reads "
         "0/0, again 30000000, dirty\n"
