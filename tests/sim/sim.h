@@ -176,6 +176,7 @@ struct sim_rmem_reach {
 };
 
 struct sim_world {
+    const struct sim_ports *ports;
     uint64_t seed, now_us;
     int64_t wall_base_ms;
     struct sim_rng schedule, net, disk, fault, work;
@@ -231,7 +232,9 @@ struct sim_world {
     char failure[SIM_FAIL_TEXT_BYTES]; /* first failure; "" = none */
 };
 
+/** With all ports: ports.c. */
 struct sim_world *sim_world_create(uint64_t seed, bool tracing);
+struct sim_world *sim_world_with(const struct sim_ports *ports, uint64_t seed, bool tracing);
 void sim_world_destroy(struct sim_world **world);
 /** Run events until none is left before until_us, `stop` is true, or a failure was noted. */
 void sim_world_run(struct sim_world *world, uint64_t until_us, const bool *stop);
@@ -248,6 +251,15 @@ void sim_hash(struct sim_world *world, uint64_t value);
 
 /* ---- processes and actors ---- */
 enum sim_death { SIM_DEATH_KILL, SIM_DEATH_POWER, SIM_DEATH_EXIT };
+
+/* What the world calls of the ports above it. */
+struct sim_ports {
+    void (*attach)(struct sim_actor *actor);     /* a new actor gets its ports */
+    void (*turn_ended)(struct sim_actor *actor); /* what it has sent leaves */
+    void (*process_died)(struct sim_process *process, enum sim_death death);
+    void (*actor_fini)(struct sim_actor *actor);
+    void (*world_fini)(struct sim_world *world);
+};
 
 struct sim_process {
     struct sim_world *world;

@@ -30,10 +30,11 @@ _Static_assert(sizeof(struct sim_event) == 64, "a cache line");
 
 /* ---- world ---- */
 
-struct sim_world *sim_world_create(uint64_t seed, bool tracing)
+struct sim_world *sim_world_with(const struct sim_ports *ports, uint64_t seed, bool tracing)
 {
     struct sim_world *world = calloc(1, sizeof *world);
     LEAT_ASSERT(world != NULL);
+    world->ports = ports;
     world->seed = seed;
     world->tracing = tracing;
     world->now_us = 1000000;
@@ -51,13 +52,12 @@ void sim_world_destroy(struct sim_world **world_at)
 {
     struct sim_world *world = *world_at;
     if (!world) return;
-    sim_net_fini(world);
-    sim_rmem_fini(world);
+    world->ports->world_fini(world);
     for (struct sim_process *process = world->processes, *next; process; process = next) {
         next = process->next;
         for (struct sim_actor *actor = process->actors, *after; actor; actor = after) {
             after = actor->next;
-            sim_disk_actor_fini(actor);
+            world->ports->actor_fini(actor);
             free(actor);
         }
         free(process);
@@ -267,7 +267,7 @@ static void turn_body(struct sim_actor *actor)
     if (actor->ops && actor->ops->on_turn_end) actor->ops->on_turn_end(actor->self);
     if (actor->ops && actor->ops->check && world->event_count % CHECKED_OF_EVENTS == 0)
         actor->ops->check(actor->self);
-    sim_net_actor_flush(actor);
+    world->ports->turn_ended(actor);
     spin_check(actor, only_woken);
     wake_schedule(actor);
 }
@@ -486,20 +486,9 @@ struct sim_actor *sim_actor_create(struct sim_process *process, unsigned number)
     actor->random_port = (struct leat_random){actor, random_next, random_secret};
     actor->post = (struct leat_post){actor, post_send, number};
     leat_intake_init(&actor->intake, &actor->random_port);
-    actor->net = sim_net_ops;
-    actor->net.ctx = actor;
-    actor->disk = sim_disk_ops;
-    actor->disk.ctx = actor;
     actor->env = (struct leat_env){
-        .clock = &actor->clock,
-        .random = &actor->random_port,
-        .post = &actor->post,
-        .net = &actor->net,
-        .disk = process->disk ? &actor->disk : NULL,
-        .arena = process->arena && number == LEAT_ACTOR_STORE
-                     ? sim_arena_attach(process->arena, actor)
-                     : NULL,
-    };
+        .clock = &actor->clock, .random = &actor->random_port, .post = &actor->post};
+    world->ports->attach(actor);
     actor->next = process->actors;
     process->actors = actor;
     return actor;
@@ -523,7 +512,7 @@ bool sim_process_enter(struct sim_process *process, void (*run)(void *arg), void
     if (setjmp(world->escape) == 0) {
         run(arg);
         for (struct sim_actor *actor = process->actors; actor; actor = actor->next)
-            sim_net_actor_flush(actor);
+            world->ports->turn_ended(actor);
     }
     world->entered = NULL;
     if (!process->dying) return true;
@@ -547,10 +536,7 @@ void sim_process_die(struct sim_process *process, enum sim_death death)
     sim_hash(world, 0xdead + (uint64_t)death);
     process->alive = process->dying = false;
     process->die_in_calls = 0;
-    sim_net_process_died(process, death);
-    if (process->disk) sim_disk_process_died(process, death);
-    if (process->arena && death == SIM_DEATH_POWER) sim_arena_power_cut(process->arena);
-    if (process->rmem_host && death == SIM_DEATH_POWER) sim_rmem_power_cut(process->rmem_host);
+    world->ports->process_died(process, death);
     for (struct sim_actor *actor = process->actors; actor; actor = actor->next) {
         for (struct sim_event *event = actor->inbox_first, *next; event; event = next) {
             next = event->next;
