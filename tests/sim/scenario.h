@@ -296,6 +296,7 @@ struct scenario_result {
     bool bugs_met[LEAT_BUGS_END]; /* of leat-sim-bugs: base/bug.h */
 };
 void scenario_run(const struct scenario_options *options, struct scenario_result *out_result);
+/* ---- progress.c ---- */
 /** Run until a condition holds or the time is over. */
 bool sim_run_until(struct scenario *scenario, bool (*holds)(struct scenario *), uint64_t limit_us);
 void sim_stuck(struct scenario *scenario, const char *what);
