@@ -185,6 +185,7 @@ struct scenario {
     struct leat_key key;                  /* the cluster's */
     struct sim_stream streams[SIM_STREAMS];
     struct sim_client *clients[SIM_CLIENTS_MAX];
+    void (*client_create)(struct sim_client *client); /* its first turn; sim_client_create() */
     unsigned client_count;
     uint32_t cores;
     uint64_t memory_bytes, park_after_us, flush_delay_us;
@@ -318,6 +319,14 @@ uint64_t sim_acked_batches(const struct scenario *scenario);
 void sim_client_kill(struct sim_client *client);
 const struct sim_stream *sim_stream_of(const struct scenario *scenario, uint32_t id,
                                        uint32_t *out_index);
+/** A process of one actor, which does what is posted to it. */
+struct sim_actor *sim_idle_actor(struct sim_world *world, const char *name);
+
+/* ---- clients_kinds.c ---- */
+/** The client begins as its kind does: within a turn of it. */
+void sim_client_create(struct sim_client *client);
+/* ---- clients_produce.c ---- */
+leat_err sim_producer_create(struct sim_client *client);
 
 /* ---- pull.c ---- */
 leat_err sim_consumer_create(struct sim_client *client);

@@ -587,20 +587,6 @@ static void look(struct sim_world *world, struct sim_event *event)
 
 /* ---- life ---- */
 
-static void nothing(void *self)
-{
-    (void)self;
-}
-
-static const struct leat_actor_ops idle_actor = {.on_wake = nothing};
-
-struct sim_actor *sim_idle_actor(struct sim_world *world, const char *name)
-{
-    struct sim_actor *actor = sim_actor_create(sim_process_create(world, name), 0);
-    sim_actor_register(actor, actor, &idle_actor);
-    return actor;
-}
-
 static struct stranger *start(struct scenario *scenario, const uint8_t *bytes, size_t count)
 {
     struct stranger *it = calloc(1, sizeof *it);

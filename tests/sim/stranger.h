@@ -70,9 +70,6 @@ enum {
 size_t sim_crowd_ask(uint8_t *out, enum sim_crowd what, unsigned how, unsigned *serial,
                      uint32_t number);
 
-/** A process of one actor, which does what is posted to it. */
-struct sim_actor *sim_idle_actor(struct sim_world *world, const char *name);
-
 /* ---- member.c ---- */
 #define SIM_HONEST "honest-" /* how the names of their groups begin, which nobody else may say */
 void sim_member_group(char *out, size_t bytes, unsigned member, unsigned group);
