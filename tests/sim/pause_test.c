@@ -225,6 +225,8 @@ static struct scenario *scenario_new(uint64_t seed)
     assert_non_null(scenario);
     scenario->world = sim_world_create(seed, false);
     scenario->check = check_create(on_violation, scenario->world);
+    scenario->watch = &sim_server_watch;
+    sim_ends_start();
     sim_servers_init(scenario, NODES);
     for (unsigned i = 0; i < NODES; i++)
         scenario->servers[i].host[0] = '\0';

@@ -584,6 +584,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     struct sim_world *world = sim_world_create(options->seed, options->tracing);
     scenario->world = world;
     scenario->client_create = sim_client_create;
+    scenario->watch = &sim_server_watch;
+    sim_ends_start();
     if (options->dice) sim_dice_start(scenario, options->dice);
     scenario->check = check_create(on_violation, world);
     /* Now and then one machine more, which is no voter. */

@@ -80,6 +80,15 @@ struct sim_server {
     char last_failure[300];
 };
 
+/* Who looks at a server, or strikes it, when it starts or dies. */
+struct sim_server_watch {
+    void (*boots)(struct sim_server *server);   /* about to start */
+    void (*created)(struct sim_server *server); /* its process and actors are there, no node yet */
+    void (*started)(struct sim_server *server); /* its node is there */
+    void (*ready)(struct sim_server *server);   /* the node has said so */
+    void (*died)(struct sim_server *server, enum sim_death death);
+};
+
 struct sim_client;
 
 enum sim_client_kind {
@@ -180,6 +189,7 @@ struct scenario {
     struct check *check;
     struct sim_server servers[SIM_SERVERS_MAX];
     unsigned server_count;
+    const struct sim_server_watch *watch; /* sim_server_watch */
     const struct sim_server *starting;    /* the one that was made last */
     char addresses[SIM_SERVERS_MAX * 32]; /* of all, for clients */
     struct leat_key key;                  /* the cluster's */
@@ -302,7 +312,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
 bool sim_run_until(struct scenario *scenario, bool (*holds)(struct scenario *), uint64_t limit_us);
 void sim_stuck(struct scenario *scenario, const char *what);
 
-/* ---- server.c ---- */
+/* ---- server.c, server_watch.c ---- */
+extern const struct sim_server_watch sim_server_watch;
 /** Machines with nothing on their disks: one that is alone, or a cluster of several. */
 void sim_servers_init(struct scenario *scenario, unsigned count);
 void sim_server_boot(struct sim_server *server);

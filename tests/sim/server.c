@@ -18,48 +18,6 @@ static uint64_t cpu_us(void *ctx)
     return 0;
 }
 
-/* A line that the server writes at its start is the other way for a log to say that data is gone: older segments may be
- * missing while the log's end is there. */
-static void complaint(void *arg, const char *line)
-{
-    struct sim_server *server = arg;
-    struct scenario *scenario = server->scenario;
-    struct leat_log_ref log, ref;
-    unsigned long long segment;
-    bool io_error = scenario->world->faults[SIM_FAULT_IO_ERROR] != 0;
-    sim_trace(scenario->world, "complaint: %s", line);
-    if (scenario->rotten) {
-        sim_rot_complaint(scenario, line);
-        return;
-    }
-    /* The damage is to be repaired all the same: readers say at the end whether it was. */
-    if (scenario->closed_rot && (strstr(line, "truncated") || strstr(line, "is damaged:") ||
-                                 strstr(line, ": damaged: only"))) /* its row was not closed yet */
-        return;
-    if (server == scenario->victim) { /* others have it */
-        sim_damage_named(server);
-        return;
-    }
-    /* A trap's own bits: another node has them whole, and the trap waits until they are made good. */
-    if (server->rotten && strstr(line, "is damaged:")) return;
-    /* A disk that failed while the server came up takes a replica out of use, no bytes. */
-    if (strstr(line, "cannot be") && io_error) return;
-    if (sscanf(line, "segment %llu of log %u/%u/%u:", &segment, &log.stream, &log.streamlet,
-               &log.log) != 4)
-        return;
-    ref = log;
-    if (!sim_stream_of(scenario, log.stream, &log.stream) || log.stream >= SIM_STREAMS) return;
-    /* Somebody else's copy: others are left. */
-    if (scenario->server_count > 1 && !sim_copies_owns(scenario, server, log)) return;
-    /* SUBTLE: this may also be so where the log is this node's by now. (1) X dies, and B is to move the replica that X
-     * wrote to memory of its own. (2) B's disk refuses the row, which goes on naming X's memory; this memory goes. (3)
-     * B gets the streamlet, as another log of it was decided, and dies. (4) The memory that the row names is gone. X
-     * has the segment. */
-    if (io_error && sim_copies_written_elsewhere(server, ref, segment)) return;
-    if (scenario->power_domain) return; /* nor is the server alone with what it lost */
-    check_waiting(scenario->check, log, line);
-}
-
 static void boot_failed(struct sim_server *server, leat_err rc, const struct leat_error *error)
 {
     struct scenario *scenario = server->scenario;
@@ -95,8 +53,7 @@ static void on_ready(void *owner, leat_err rc, const struct leat_error *error, c
     server->ready = true;
     server->ready_us = sim_process_now_us(server->process);
     server->failed_boots = 0;
-    leat_node_complaints(server->node, complaint, server);
-    sim_nodes_grace_set(server);
+    scenario->watch->ready(server);
 }
 
 static void exit_now(struct sim_world *world, struct sim_event *event)
@@ -204,25 +161,13 @@ static void on_death(struct sim_process *process, enum sim_death death)
     struct sim_server *server = process->owner;
     struct scenario *scenario = server->scenario;
     server->ready = server->stopping = false;
-    sim_copies_note(scenario, server);
-    if (scenario->server_count > 1) {
-        sim_copies_death(scenario, server);
-        sim_amid_count(server);
-        sim_visits_death(server, death);
-        sim_damage_on_death(server);
-    }
-    /* A file whose flush failed may lose what the cache had, the catalogue's rows too: what a log
-     * of level memory knows of itself. */
-    if (sim_disk_lost_flush(server->disk)) check_power_cut(scenario->check);
     if (death == SIM_DEATH_POWER) {
         LEAT_ASSERT(sim_death_of(server, death) == death || !scenario->power_domain);
-        /* Records that one machine had in memory are in the memory of others, too. */
-        if (!scenario->power_domain) check_power_cut(scenario->check);
         server->powered_us = scenario->world->now_us; /* the clock starts anew */
     }
+    scenario->watch->died(server, death);
     uint64_t away_us_max = server->away_us_max ? server->away_us_max : 200000;
     server->away_us_max = 0;
-    if (scenario->server_count > 1) sim_copies_check(scenario);
     if (server->down_wanted) return;
     sim_server_boot_later(server, sim_rng_between(&scenario->world->fault, 500, away_us_max));
 }
@@ -244,7 +189,6 @@ static void clocks_draw(struct scenario *scenario, bool shared_machines)
 
 void sim_servers_init(struct scenario *scenario, unsigned count)
 {
-    sim_ends_start();
     LEAT_ASSERT(count >= 1 && count <= SIM_SERVERS_MAX);
     scenario->server_count = count;
     struct sim_rng machines; /* its own: seeds stay what they were */
@@ -300,7 +244,7 @@ void sim_server_boot(struct sim_server *server)
     struct scenario *scenario = server->scenario;
     struct sim_world *world = scenario->world;
     if (server->process && server->process->alive) return;
-    sim_damage_apply(server);
+    scenario->watch->boots(server);
     if (++server->boots > SIM_REBOOTS_MAX) {
         sim_fail(world, "A10 stuck: %u starts, the last refused: %s", server->boots,
                  server->last_failure);
@@ -333,7 +277,7 @@ void sim_server_boot(struct sim_server *server)
     server->store = sim_actor_create(process, LEAT_ACTOR_STORE);
     server->coordinator = sim_actor_create(process, LEAT_ACTOR_COORDINATOR);
     server->node = NULL;
-    if (scenario->server_count > 1) sim_aim_first_boot(server);
+    scenario->watch->created(server);
     if (!sim_process_enter(process, create_node, server)) return;
     if (!server->node) {
         sim_process_die(process, SIM_DEATH_KILL);
@@ -344,7 +288,7 @@ void sim_server_boot(struct sim_server *server)
     sim_actor_register(server->store, leat_node_store(server->node), &leat_store_actor);
     sim_actor_register(server->coordinator, leat_node_coordinator(server->node),
                        &leat_coordinator_actor);
-    if (scenario->server_count > 1) sim_attempts_watch(server);
+    scenario->watch->started(server);
     sim_actor_post(server->cores[0], 0, start_node, server->node);
 }
 
