@@ -114,6 +114,7 @@ static void send_ahead(struct leat_log *log)
 
 void log_step_safe(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_open *open;
     while (!log->commit_count && log->state == LEAT_LOG_SERVING && !log_is_parked(log) &&
            (open = unsafe_next(log)) != NULL) {
@@ -132,6 +133,7 @@ void log_step_safe(struct leat_log *log)
 
 void log_fail_waiting(struct leat_log *log, leat_err rc)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct leat_list *link;
     while ((link = leat_list_pop_front(&log->waiting)) != NULL) {
         struct leat_append *append = LEAT_CONTAINER(link, struct leat_append, waiting);
@@ -167,6 +169,7 @@ static void answer(struct leat_log *log, uint64_t acked)
 
 void log_step_ack(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     uint64_t acked = log_acked(log);
     /* Data of N+1 waits until N's close entry is safe (dissertation §4.4.2, rule R2), and all data
      * of a new owner until the coordinator knows of its first segment (docs/stories.md 3). */

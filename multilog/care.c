@@ -89,6 +89,7 @@ static void drop_front(struct leat_log *log)
 
 void log_step_drop(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     drop_front(log);
     for (uint32_t i = 0; log->evictions_wanted && i < log->slot_count; i++) {
         struct log_slot *slot = log_slot_at(log, i);
@@ -200,6 +201,7 @@ static void on_resumed(struct leat_store_req *req)
 /* A parked head is resumed, however large, before it rolls: its close entry needs its buffer. */
 void log_step_resume(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     bool wanted = log->room_wanted || log->roll_wanted || log->copy_wanted;
     if (log->parking != LOG_PARKED || !wanted || log->state != LEAT_LOG_SERVING) return;
     if (log->ending != LOG_LIVES || log_now(log) < log->reserve_not_before_us) return;
@@ -323,6 +325,7 @@ static bool delete_goes_on(struct leat_log *log)
 
 void log_step_end(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (!log->on_end) return;
     bool over = log->ending == LOG_DELETING    ? delete_goes_on(log)
                 : log->ending == LOG_RELEASING ? log_release_goes_on(log)

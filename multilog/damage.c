@@ -222,6 +222,7 @@ static struct log_slot *slot_of(const struct leat_log *log, const struct leat_lo
 
 void log_damage_name(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct leat_log_damage damage;
     uint64_t at = 0;
     for (uint32_t i = 0; i < log->slot_count; i++) {
@@ -255,6 +256,7 @@ static bool passed_give_up(struct leat_log *log)
 
 bool log_damage_give_up(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct leat_log_damage damage;
     uint64_t at = 0;
     while (leat_log_damage_find(log, &at, &damage)) {

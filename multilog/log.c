@@ -169,6 +169,7 @@ static void tell_room(struct leat_log *log)
 
 void log_step(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     /* Events call back into the log; what they gather is for the next turn's step. */
     if (log->in_step || log->resting) return;
     log->in_step = true;
@@ -305,6 +306,7 @@ leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *ou
 
 uint64_t leat_log_acked_offset(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return atomic_load_explicit(&log->acked_offset, memory_order_acquire);
 }
 

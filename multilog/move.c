@@ -72,6 +72,7 @@ void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struc
 
 bool log_release_goes_on(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     /* Whether the new owner has them it knows best: its answer to the same batch says so. */
     log_fail_waiting(log, LEAT_E_STALE_EPOCH);
     log_drop_next(log);

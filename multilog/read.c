@@ -579,6 +579,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
 
 leat_err log_read_begin(struct leat_log *log, struct leat_read *read)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     read->log = log;
     read->iov_count = 0;
     read->bytes = 0;
@@ -602,6 +603,7 @@ leat_err leat_log_read(struct leat_log *log, struct leat_read *read)
 
 void log_step_reads(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct leat_list stalled;
     leat_list_init(&stalled);
     struct leat_list *link;

@@ -10,6 +10,7 @@ bool log_trim_is_pending(const struct leat_log *log)
 
 void log_begin_note(struct leat_log *log, uint64_t offset)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->first_offset < offset) log->first_offset = offset;
     if (log->trim_offset < log->first_offset) log->trim_offset = log->first_offset;
 }
@@ -56,6 +57,7 @@ static bool is_behind_a_hole(const struct leat_log *log, uint32_t at)
  *  2. If the log began with segment 5, no node would look for segment 4 again, though segment 4 has not expired. */
 void log_trim_to(struct leat_log *log, uint32_t count)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     const struct leat_segment *first = log_slot_at(log, count)->seg;
     const struct leat_segment *last = log_slot_at(log, count - 1)->seg;
     bool hole = is_behind_a_hole(log, count);
@@ -73,6 +75,7 @@ void log_trim_to(struct leat_log *log, uint32_t count)
  *  3. The log begins with segment 2, and the acked records of segment 0 are dropped on every node. */
 void log_retain(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log_front_is_unknown(log) && !LEAT_BUG(FRONT_GIVEN_UP)) return;
     if (log_trim_is_pending(log) || log->old.seg) return;
     int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);

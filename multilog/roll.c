@@ -195,6 +195,7 @@ static void on_next_dropped(struct leat_store_req *req)
 /* A reservation that never started is not part of the log: it may go (docs/stories.md 4). */
 void log_drop_next(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (!log->next || log->reserving) return;
     struct leat_segment *seg = log->next;
     log->next = NULL;
@@ -354,6 +355,7 @@ static void producers_grow(struct leat_log *log)
 /* Room for what was refused: resume, reserve, open or roll; one step at a time. */
 void log_step_room(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->state != LEAT_LOG_SERVING || log_is_cold(log) || log->ending != LOG_LIVES) return;
     producers_grow(log);
     bool ahead = log->rolling_fast && log->head.seg && !log->old.seg;
@@ -394,6 +396,7 @@ static void on_closed(struct leat_store_req *req)
 
 void log_step_close(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_open *old = &log->old;
     if (!old->seg || log->state == LEAT_LOG_STOPPED) return;
     if (!log_old_close_is_sealed(log)) {

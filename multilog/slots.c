@@ -75,6 +75,7 @@ static void on_unpinned(void *actor, struct leat_mail *mail)
 
 void log_segment_own(struct leat_log *log, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     seg->log_pointer = log;
     seg->owner_actor = log->env->post->self;
     seg->post = log->env->post;

@@ -7,6 +7,7 @@
 
 void log_mark_dirty(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->dirty) return;
     log->dirty = true;
     log->options.events.on_dirty(log->options.owner, log);
@@ -14,6 +15,7 @@ void log_mark_dirty(struct leat_log *log)
 
 void log_opened_enter(struct leat_log *log, enum log_opened to)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
         [LOG_UNOPENED] = 1u << LOG_OPENING,
         [LOG_OPENING] = 1u << LOG_OPENED | 1u << LOG_OPENING_PAUSED | 1u << LOG_UNOPENED,
@@ -26,6 +28,7 @@ void log_opened_enter(struct leat_log *log, enum log_opened to)
 
 void log_restored_enter(struct leat_log *log, enum log_restored to)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
         [LOG_FRONT_UNKNOWN] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_COLD,
         [LOG_FRONT_UNTOLD] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_COLD,
@@ -39,6 +42,7 @@ void log_restored_enter(struct leat_log *log, enum log_restored to)
 void log_ending_enter(struct leat_log *log, enum log_ending to,
                       void (*on_end)(void *arg, struct leat_log *log), void *arg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
         [LOG_LIVES] = 1u << LOG_STOPPING | 1u << LOG_RELEASING | 1u << LOG_DELETING,
         [LOG_STOPPING] = 1u << LOG_LIVES | 1u << LOG_RELEASING | 1u << LOG_DELETING,
@@ -54,6 +58,7 @@ void log_ending_enter(struct leat_log *log, enum log_ending to,
 
 void log_parking_enter(struct leat_log *log, enum log_parking to)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
         [LOG_AWAKE] = 1u << LOG_PARKING,
         [LOG_PARKING] = 1u << LOG_PARKED | 1u << LOG_AWAKE,
@@ -66,6 +71,7 @@ void log_parking_enter(struct leat_log *log, enum log_parking to)
 
 void log_backfill_enter(struct leat_log *log, enum log_backfill to)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
         [LOG_BACKFILL_NONE] = 1u << LOG_BACKFILL_FOLLOWS,
         [LOG_BACKFILL_FOLLOWS] = 1u << LOG_BACKFILL_LOOKED,
@@ -78,6 +84,7 @@ void log_backfill_enter(struct leat_log *log, enum log_backfill to)
 
 void log_skip_enter(struct leat_log *log, enum log_skip to)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
         [LOG_SKIP_NONE] = 1u << LOG_SKIP_FRONT,
         [LOG_SKIP_FRONT] = 1u << LOG_SKIP_GOES,
@@ -114,6 +121,7 @@ bool log_is_quiet(const struct leat_log *log)
 void log_request(struct leat_log *log, struct leat_store_req *req, enum leat_store_req_kind kind,
                  struct leat_segment *seg, void (*on_done)(struct leat_store_req *req))
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     req->kind = kind;
     req->seg = seg;
     req->from = log->env->post->self;
@@ -125,6 +133,7 @@ void log_request(struct leat_log *log, struct leat_store_req *req, enum leat_sto
 
 void log_state_enter(struct leat_log *log, enum leat_log_state to, leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
         [LEAT_LOG_SERVING] =
             1u << LEAT_LOG_WAITING | 1u << LEAT_LOG_DAMAGED | 1u << LEAT_LOG_STOPPED,
@@ -140,6 +149,7 @@ void log_state_enter(struct leat_log *log, enum leat_log_state to, leat_err rc, 
 
 void log_fail(struct leat_log *log, leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->state == LEAT_LOG_STOPPED) return;
     log_state_enter(log, LEAT_LOG_STOPPED, rc, why);
     leat_node_log_error("log %u/%u/%u of %s takes no more appends: %s", log->options.ref.stream,
@@ -150,6 +160,7 @@ void log_fail(struct leat_log *log, leat_err rc, const char *why)
 /* DISK to clients, whatever it was: after LEAT_E_DISK_FULL they would go on asking. */
 void log_fail_finally(struct leat_log *log, leat_err rc, const char *what)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     char why[LOG_WHY_BYTES];
     snprintf(why, sizeof why, "%s (%s), which is final", what, leat_err_text(rc));
     log_fail(log, LEAT_E_DISK, why);

@@ -37,6 +37,7 @@ bool log_trim_is_due(const struct leat_log *log)
 
 void log_step_trim(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log_trim_is_due(log)) {
         write_trim(log);
     } else if (is_wanted(log) && !log_is_stopping(log) && !log->room_wanted) {
@@ -49,6 +50,7 @@ void log_step_trim(struct leat_log *log)
 
 void log_step_trimmed(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (!log->trim_written || log->state != LEAT_LOG_SERVING || log->ending == LOG_DELETING) return;
     const struct log_open *open = log->old.seg ? &log->old : &log->head;
     bool acked =
@@ -105,6 +107,7 @@ static uint64_t begin_wanted(const struct leat_log *log)
 
 void log_begin_take(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     uint64_t wanted = begin_wanted(log);
     log->begin_written = true;
     log->begin_offset = wanted > log->first_offset ? wanted : log->first_offset;
@@ -126,6 +129,7 @@ static void begin_without_space(struct leat_log *log, uint64_t wanted)
 
 void log_step_begin(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (leat_list_empty(&log->trims) || log_front_is_unknown(log) || log->begin_written) return;
     if (log->state != LEAT_LOG_SERVING || log->ending != LOG_LIVES) return;
     uint64_t wanted = begin_wanted(log);
@@ -168,6 +172,7 @@ static void trims_answer(struct leat_log *log, leat_err refusal)
 
 void log_step_begun(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (leat_list_empty(&log->trims) && !log->begin_written) return;
     if (log->begin_written && begin_is_acked(log)) {
         bool later = log->begin_offset > log->first_offset;
@@ -230,6 +235,7 @@ static bool last_is_looked_for(const struct leat_log *log)
 
 void log_step_skip(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->skip == LOG_SKIP_NONE) return;
     bool writable = log->state == LEAT_LOG_SERVING && log->ending == LOG_LIVES;
     if (log->skip == LOG_SKIP_FRONT) {

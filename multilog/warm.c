@@ -68,6 +68,7 @@ static void warm_bytes_give(struct leat_log *log)
 /* Out of the line, where the log may not stand at all. */
 void log_warm_leave(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (leat_list_empty(&log->warm_link)) return;
     leat_list_remove(&log->warm_link);
     restore_budget_tell_first(log->options.restore_budget);
@@ -404,6 +405,7 @@ static bool front_can_start(const struct leat_log *log)
 
 void log_step_front(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (!log_front_is_unknown(log)) return;
     if (!front_can_start(log)) {
         log_warm_leave(log);
@@ -431,6 +433,7 @@ static bool warm_can_start(const struct leat_log *log)
 
 void log_step_warm(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log_front_is_unknown(log)) return;
     /* Only a log that lacks nothing but bytes waits in line: otherwise all later logs would wait too. */
     if (!warm_can_start(log)) {
