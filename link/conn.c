@@ -12,6 +12,7 @@
 
 void leat_link_connect(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     const struct leat_net *net = link->links->env->net;
     link->why.code = LEAT_OK;
     link->was_up = false;
@@ -42,6 +43,7 @@ static void conn_on_open(void *user, struct leat_conn *conn)
 struct leat_link *leat_link_take(struct leat_links *links, struct leat_conn *conn,
                                  const struct leat_conn_handler **out_handler)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     struct leat_link *link = leat_link_make(links);
     if (!link) return NULL;
     link->accepted = true;

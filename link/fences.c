@@ -15,6 +15,7 @@ static struct leat_link_fence *fence_find(const struct leat_links *links, const 
 
 bool leat_links_fenced(const struct leat_links *links, const struct leat_link_identity *peer)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     const struct leat_link_fence *fence = fence_find(links, peer->node);
     return fence && peer->incarnation != 0 && peer->incarnation <= fence->incarnation;
 }

@@ -62,6 +62,7 @@ static bool hello_read(const struct leat_frame *frame, struct hello *out)
 
 bool leat_link_hello_send(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     uint8_t bytes[HELLO_BYTES_MAX];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
@@ -148,6 +149,7 @@ static leat_err hello_check(const struct leat_links *links, const struct hello *
 
 void leat_link_refuse(struct leat_link *link, uint32_t request, leat_err rc, const char *text)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     uint8_t bytes[LEAT_ERROR_TEXT_BYTES + 64];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
@@ -191,6 +193,7 @@ static unsigned actor_of(const struct leat_links *links, int64_t to)
 
 enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     struct leat_links *links = link->links;
     struct leat_error error;
     struct hello hello;
@@ -245,6 +248,7 @@ enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct
 leat_err leat_link_hello_answered(struct leat_link *link, const struct leat_frame *frame,
                                   struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     if (frame->kind != LEAT_NODE_KIND_HELLO || !(frame->flags & LEAT_FRAME_ANSWER))
         return leat_error_set(error, LEAT_E_INVALID, "%s does not answer as a Leat node does",
                               link->address);

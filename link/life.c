@@ -20,6 +20,7 @@ static bool table_grow(struct leat_links *links)
 
 struct leat_link *leat_link_make(struct leat_links *links)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     if (links->closing || links->count >= LEAT_LINKS_MAX + LINK_ENDING_MAX) return NULL;
     uint32_t slot = 0;
     while (slot < links->table_capacity && links->table[slot])
@@ -40,6 +41,7 @@ struct leat_link *leat_link_make(struct leat_links *links)
 
 void leat_links_free_if_empty(struct leat_links *links)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     if (!links->closing || links->count > 0) return;
     leat_links_slots_free(links);
     leat_mem_free(links->fences);
@@ -49,6 +51,7 @@ void leat_links_free_if_empty(struct leat_links *links)
 
 void leat_link_free(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     struct leat_links *links = link->links;
     LEAT_ASSERT(!link->net && link->slots_out == 0 && leat_list_empty(&link->calls));
     links->table[link->slot] = NULL;
@@ -60,11 +63,13 @@ void leat_link_free(struct leat_link *link)
 
 void leat_link_enter(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     link->entered++;
 }
 
 bool leat_link_leave(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     LEAT_ASSERT(link->entered > 0);
     link->entered--;
     if (!link->gone) return true;
@@ -84,6 +89,7 @@ void leat_link_cut(struct leat_link *link, leat_err rc, const char *why)
 
 void leat_link_complain(struct leat_link *link, const char *text)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     struct leat_links *links = link->links;
     leat_node_log_summed(&links->refused, leat_links_now(links), LEAT_NODE_LOG_WARN,
                          "link: %s %s: %s", link->address,
@@ -92,6 +98,7 @@ void leat_link_complain(struct leat_link *link, const char *text)
 
 void leat_links_due(struct leat_links *links, uint64_t at_us)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     if (at_us >= links->next_us || links->closing) return;
     links->next_us = at_us;
     if (links->sweeping) return; /* armed at its end */
@@ -103,6 +110,7 @@ void leat_links_due(struct leat_links *links, uint64_t at_us)
  * once. */
 void leat_link_retry_later(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     struct leat_links *links = link->links;
     uint32_t doublings =
         link->attempts < LINK_RETRY_DOUBLINGS_MAX ? link->attempts : LINK_RETRY_DOUBLINGS_MAX;

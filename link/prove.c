@@ -26,6 +26,7 @@ static const char *const labels[] = {"leat node 3: opener to acceptor",
 /* This end's NONCE, kept as part of what both have said. */
 bool leat_link_nonce_send(struct leat_link *link, uint32_t request)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     const struct leat_env *env = link->links->env;
     uint8_t nonce[LEAT_NONCE_BYTES], *frame = link->said + link->said_bytes;
     struct leat_msg_writer writer;
@@ -72,6 +73,7 @@ static bool keys_make(struct leat_link *link)
 
 void leat_link_keys_drop(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     leat_mac_destroy(&link->mac_in);
     leat_mac_destroy(&link->mac_out);
     link->said_bytes = 0;
@@ -100,6 +102,7 @@ static void nonce_refuse(struct leat_link *link, const struct leat_frame *frame,
 void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame,
                           const uint8_t *bytes)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     bool sent = true;
     /* No node answers a stranger's nonce by a refusal; a port for clients does. */
     bool refused = !link->accepted && (frame->flags & LEAT_FRAME_ERROR) != 0;

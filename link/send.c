@@ -136,6 +136,7 @@ leat_err leat_link_tell(struct leat_link *link, uint16_t kind, const void *contr
 void leat_link_answered(struct leat_link *link, struct leat_link_call *call,
                         const struct leat_frame *frame)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     struct leat_error error = {.code = LEAT_OK};
     leat_err rc = LEAT_OK;
     if (frame->flags & LEAT_FRAME_ERROR) {
@@ -153,6 +154,7 @@ void leat_link_answered(struct leat_link *link, struct leat_link_call *call,
 
 void leat_link_calls_expire(struct leat_link *link, uint64_t now_us, uint64_t *next_us)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     struct leat_error error;
     struct leat_list expired;
     leat_list_init(&expired);
@@ -181,6 +183,7 @@ void leat_link_calls_expire(struct leat_link *link, uint64_t now_us, uint64_t *n
 
 void leat_link_calls_fail(struct leat_link *link, leat_err rc, const char *why)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     uint64_t now_us = leat_links_now(link->links);
     while (!leat_list_empty(&link->calls)) {
         struct leat_link_call *call = LEAT_CONTAINER(link->calls.next, struct leat_link_call, list);

@@ -42,6 +42,7 @@ void leat_link_slot_give(struct leat_links *links, struct leat_link_slot *slot)
 
 void leat_links_slots_free(struct leat_links *links)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     while (links->free_slots) {
         struct leat_link_slot *slot = links->free_slots;
         links->free_slots = slot->next_free;

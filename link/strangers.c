@@ -53,6 +53,7 @@ static void room_make(struct leat_links *links, const struct leat_link *newcomer
 
 void leat_link_stranger_begin(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     struct leat_links *links = link->links;
     room_make(links, link);
     struct leat_link_origin *origin = origin_find(links, link);
@@ -69,6 +70,7 @@ void leat_link_stranger_begin(struct leat_link *link)
 
 void leat_link_stranger_end(struct leat_link *link)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     struct leat_links *links = link->links;
     if (leat_list_empty(&link->strange)) return;
     leat_list_remove(&link->strange);
