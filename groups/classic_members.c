@@ -34,6 +34,7 @@ struct leat_classic_member *leat_groups_classic_member_check(struct leat_group *
 
 void leat_groups_classic_heard(struct leat_groups *groups, struct leat_classic_member *member)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     member->deadline_us = leat_groups_now_us(groups) + (uint64_t)member->session_ms * 1000;
 }
 

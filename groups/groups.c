@@ -362,6 +362,7 @@ uint32_t leat_groups_on_stream_deleted(struct leat_groups *groups, uint32_t stre
 
 const char *leat_groups_broken(const struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     return groups->broken ? groups->why : NULL;
 }
 

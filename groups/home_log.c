@@ -95,6 +95,7 @@ void leat_groups_wait_ack(struct leat_groups *groups, struct leat_groups_request
 
 bool leat_groups_all_acked(const struct leat_groups *groups)
 {
+    LEAT_ASSERT_OWNER(groups->options.core);
     return !groups->in_flight && groups->sealed_bytes == 0 && groups->builder.record_count == 0;
 }
 
