@@ -99,6 +99,7 @@ static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *n
     struct leat_node *node = core->node;
     struct leat_backup_options options = {
         .env = core->env,
+        .owner = core,
         .timers = &core->timers,
         .store = node->store,
         .net = *net,
@@ -332,6 +333,7 @@ leat_err leat_replicate_attach(struct leat_partition *partition, struct leat_seg
 
 void leat_replicate_detach(struct leat_partition *partition)
 {
+    LEAT_ASSERT_OWNER(partition->core);
     if (partition->copies != NULL) leat_primary_log_destroy(&partition->copies);
 }
 

@@ -188,6 +188,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *found = NULL;
     LEAT_LIST_EACH(backup_bucket(backup, log), it)
     {
@@ -227,6 +228,7 @@ static void on_given_up(struct leat_store_req *req)
 leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
                               uint64_t incarnation, bool useless)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *rep;
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;
@@ -253,6 +255,7 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
 void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
                  const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct rep_body body;
     struct backup_request *request = NULL;
     struct replica *rep = NULL;

@@ -25,6 +25,7 @@ static leat_err slots_grow(struct leat_backup *backup)
 
 leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     uint32_t slot = backup->slot_free_hint;
     while (slot < backup->slot_count && backup->slots[slot])
         slot++;
@@ -58,6 +59,7 @@ struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_lo
 
 void backup_replica_has(struct replica *rep, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     rep->seg = seg;
     seg->log_pointer = rep;
     leat_list_push_back(backup_bucket(rep->backup, seg->log), &rep->by_log);
@@ -71,6 +73,7 @@ bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream)
 
 void backup_replica_comes(struct replica *rep, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     backup_replica_has(rep, seg);
     rep->drop_wanted |= backup_stream_is_gone(rep->backup, seg->log.stream);
 }
@@ -125,6 +128,7 @@ void backup_request_put(struct backup_request *request)
 void backup_store(struct backup_request *request, enum leat_store_req_kind kind,
                   void (*on_done)(struct leat_store_req *req))
 {
+    LEAT_ASSERT_OWNER(request->backup->options.owner);
     struct leat_backup *backup = request->backup;
     struct replica *rep = request->rep;
     request->req.kind = kind;
@@ -140,6 +144,7 @@ void backup_store(struct backup_request *request, enum leat_store_req_kind kind,
  * would be dropped, and the next restart would find neither. */
 void backup_close(struct backup_request *request, void (*on_done)(struct leat_store_req *req))
 {
+    LEAT_ASSERT_OWNER(request->backup->options.owner);
     struct leat_segment *seg = request->rep->seg;
     const struct leat_clock *clock = request->rep->backup->options.env->clock;
     request->before = seg->state;
@@ -150,6 +155,7 @@ void backup_close(struct backup_request *request, void (*on_done)(struct leat_st
 
 void backup_closed(struct backup_request *request)
 {
+    LEAT_ASSERT_OWNER(request->backup->options.owner);
     struct replica *rep = request->rep;
     if (request->req.rc && request->cut) {
         rep->seg->extent = request->uncut.extent;
@@ -210,6 +216,7 @@ static void on_dropped(struct leat_store_req *req)
 
 void backup_drop(struct replica *rep)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     rep->drop_wanted = true;
     if (rep->busy || !rep->seg) return;
     struct backup_request *request = backup_request_get(rep->backup);
@@ -239,6 +246,7 @@ static void evict(struct replica *rep)
 
 void backup_idle(struct replica *rep)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     LEAT_ASSERT_CMP(rep->busy, >, 0);
     rep->busy--;
     if (rep->busy) return;
@@ -252,6 +260,7 @@ void backup_idle(struct replica *rep)
 
 void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *rep = seg->log_pointer;
     (void)backup;
     seg->flushed = true;
@@ -260,6 +269,7 @@ void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg
 
 void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *rep = seg->log_pointer;
     (void)backup;
     if (!rep->busy) evict(rep);
@@ -267,6 +277,7 @@ void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment
 
 void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *rep = seg->log_pointer;
     (void)backup;
     if (leat_segment_is_damaged(seg) || seg->state != LEAT_SEGMENT_CLOSED) return;
@@ -285,6 +296,7 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
  * So the place comes back with X's arena only. */
 void backup_drop_for_another(struct replica *rep)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     rep->leave |= backup_is_written(rep) && !LEAT_BUG(FOREIGN_WORD_FREES);
     backup_drop(rep);
 }
@@ -292,6 +304,7 @@ void backup_drop_for_another(struct replica *rep)
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
                           struct leat_epoch epoch, const struct leat_segment_range *unsure)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     LEAT_LIST_EACH(backup_bucket(backup, log), it)
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
@@ -316,6 +329,7 @@ bool backup_is_written(const struct replica *rep)
  * So the copy stays until A drops it. If A never does, an audit drops the copy (request.c, is_over()). */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     LEAT_LIST_EACH(&backup->replicas, it)
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
@@ -328,6 +342,7 @@ void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
 void leat_backup_drop_deleted(struct leat_backup *backup,
                               bool (*deleted)(void *arg, uint32_t stream), void *arg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     LEAT_LIST_EACH(&backup->replicas, it)
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
@@ -380,6 +395,7 @@ void leat_backup_destroy(struct leat_backup **pointer)
 
 leat_err leat_backup_take_found(struct leat_backup *backup, const struct leat_found *found)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *rep;
     leat_err rc = backup_replica_new(backup, &rep);
     if (rc) return rc;
@@ -415,6 +431,7 @@ static void on_confirmed(struct leat_store_req *req)
  * row. */
 void backup_confirm(struct replica *rep, uint32_t passed)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     struct leat_segment *seg = rep->seg;
     uint32_t bytes = passed ? backup_passed_bounded(seg, passed - 1) : seg->passed_bytes;
     bool other = seg->state == LEAT_SEGMENT_CLOSED && bytes != seg->passed_bytes;

@@ -15,6 +15,7 @@ struct leat_backup; /* opaque; one per node, on the core that `env` belongs to *
 
 struct leat_backup_options {
     const struct leat_env *env;
+    const void *owner;          /* its core, as LEAT_ASSERT_OWNER() takes it */
     struct leat_timers *timers; /* takes LEAT_BACKUP_TIMERS */
     struct leat_store *store;
     struct leat_rep_net net;

@@ -60,6 +60,7 @@ void leat_backup_collect(struct leat_backup *backup,
                          bool (*wanted)(void *arg, struct leat_log_ref log),
                          void (*each)(void *arg, const struct leat_replica_info *info), void *arg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     LEAT_LIST_EACH(&backup->replicas, it)
     {
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
@@ -86,6 +87,7 @@ void leat_backup_each(struct leat_backup *backup, const struct leat_log_ref *log
 
 void leat_backup_status(const struct leat_backup *backup, struct leat_backup_status *out)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct leat_store_usage usage;
     leat_store_usage(backup->options.store, &usage);
     *out = (struct leat_backup_status){
@@ -108,5 +110,6 @@ void leat_backup_status(const struct leat_backup *backup, struct leat_backup_sta
 
 const struct leat_rep_accounts *leat_backup_accounts(const struct leat_backup *backup)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     return &backup->accounts;
 }

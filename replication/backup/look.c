@@ -162,6 +162,7 @@ leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
                               struct leat_segment_id segment, struct leat_extent extent)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     leat_err rc = backup_look(backup, log, segment, extent, NULL, NULL);
     return rc ? rc : LEAT_E_AGAIN;
 }
@@ -169,6 +170,7 @@ leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref lo
 leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
                           void (*on_done)(void *arg, bool begins), void *arg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *rep = backup_find(backup, handle);
     if (!rep || !is_unknown(rep, extent)) return LEAT_E_NOT_FOUND;
     return look_start(rep, extent, on_done, arg);

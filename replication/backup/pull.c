@@ -200,6 +200,7 @@ static void serve(struct leat_backup *backup, const struct rep_pull *pull,
 void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *frame,
                        const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct rep_pull pull;
     leat_err rc = rep_pull_decode(frame->control, frame->control_bytes, &pull);
     if (!rc && (pull.count == 0 || pull.count > PIECE_BYTES || pull.from > pull.extent.bytes ||
@@ -478,6 +479,7 @@ static void pull_deliver(void *actor, struct leat_mail *mail)
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     const struct leat_list *head = backup_bucket(backup, log);
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, by_log);
@@ -493,6 +495,7 @@ bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log
 
 leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     const struct leat_post *post = backup->options.env->post;
     if (backup->pulls == LEAT_BACKUP_PULLS_MAX) return LEAT_E_AGAIN;
     if (pull->extent.bytes < LEAT_ENTRY_HEADER_BYTES || pull->extent.bytes > LEAT_SEGMENT_BYTES_MAX)
@@ -529,6 +532,7 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_segment_id segment, struct leat_extent extent,
                            void (*on_done)(void *arg, leat_err rc), void *arg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *rep = replica_with(backup, log, segment, extent, false);
     if (!rep) return leat_backup_look_any(backup, log, segment, extent);
     if (rep->busy || rep->evicting || rep->move_wanted) return LEAT_E_AGAIN;

@@ -554,6 +554,7 @@ static void handle(struct leat_backup *backup, const struct leat_link_identity *
 void leat_backup_request(struct leat_backup *backup, const struct leat_link_identity *who,
                          const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     const struct leat_cpu *cpu = &backup->options.cpu;
     uint64_t from_ns = cpu->ns ? cpu->ns(cpu->ctx) : 0;
     handle(backup, who, frame, ticket);

@@ -199,6 +199,7 @@ static leat_err writer_new(struct leat_backup *backup, const struct leat_link_id
 void backup_attach(struct leat_backup *backup, const struct leat_link_identity *who,
                    const struct leat_link_ticket *ticket)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct backup_writer *writer = backup_writer_find(backup, who->node, who->incarnation);
     struct leat_error error = {0};
     leat_err rc = LEAT_OK;
@@ -272,6 +273,7 @@ static void on_retired(struct leat_store_arena_op *op)
 /* Its replicas have left its memory: the memory goes, and when they have gone too, so does this. */
 void backup_writer_left(struct backup_writer *writer)
 {
+    LEAT_ASSERT_OWNER(writer->backup->options.owner);
     struct leat_backup *backup = writer->backup;
     if (!writer->fenced) return;
     if (writer->at_store && !writer->retiring && !writer->moves) {
@@ -289,6 +291,7 @@ void backup_writer_left(struct backup_writer *writer)
 
 void backup_move_over(struct replica *rep)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     struct backup_writer *writer = rep->writer;
     struct leat_backup *backup = rep->backup;
     LEAT_ASSERT_CMP(writer->moves, >, 0);
@@ -312,6 +315,7 @@ static void on_moved(struct leat_store_req *req)
 /* One at a time for a replica: what is under way writes from, or reads into, the old place. */
 void backup_move(struct replica *rep)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     const struct leat_segment *seg = rep->seg;
     rep->move_wanted = false;
     bool there = seg->buffer && seg->state != LEAT_SEGMENT_CLOSED && !rep->drop_wanted;
@@ -376,12 +380,14 @@ static void writers_end(struct leat_backup *backup, const char *node, uint64_t i
 
 void leat_backup_release(struct leat_backup *backup, const char *node, uint64_t incarnation)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     writers_end(backup, node, incarnation);
 }
 
 leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
                            void (*on_done)(void *arg), void *arg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     const struct leat_post *post = backup->options.env->post;
     struct backup_fence *fence = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *fence);
     if (!fence) return LEAT_E_NO_MEMORY;
