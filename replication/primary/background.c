@@ -58,6 +58,7 @@ static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const stru
 
 void rep_audit_enter(struct rep_peer *peer, enum rep_audit_state to)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     static const unsigned follow[] = {
         [REP_AUDIT_IDLE] = 1u << REP_AUDIT_ASKED | 1u << REP_AUDIT_SETTLING,
         [REP_AUDIT_ASKED] = 1u << REP_AUDIT_IDLE,
@@ -69,6 +70,7 @@ void rep_audit_enter(struct rep_peer *peer, enum rep_audit_state to)
 
 void rep_audit_all(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     peer->audited_us = peer->audit_from = 0;
     peer->audit_all = true;
     peer->audit_anew = peer->audit_state == REP_AUDIT_ASKED;
@@ -277,6 +279,7 @@ static void on_audited(struct leat_link_call *call, leat_err rc, const struct le
 
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     const struct leat_primary_options *options = &peer->primary->options;
     if (peer->state != REP_PEER_ATTACHED || peer->audit_state != REP_AUDIT_IDLE) return;
     if (peer->audited_us && now_us < peer->audited_us + options->audit_us) return;
@@ -399,6 +402,7 @@ static bool wake_take(struct leat_primary *primary, uint32_t bytes)
 
 bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segment *head)
 {
+    LEAT_ASSERT_OWNER(log->primary->options.owner);
     struct rep_set *set = head->copies_pointer;
     struct leat_primary *primary = log->primary;
     if (!set || !rep_set_is_started(set) || rep_set_is_closed(set) || set->dropping ||
@@ -479,6 +483,7 @@ static void whole_tell(struct leat_primary *primary, uint64_t now_us)
 
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     whole_tell(primary, now_us);
     uint64_t rate = primary->options.recopy_bytes_per_second;
     uint64_t earned = (now_us - primary->recopy_us) * (rate / 1000) / 1000;

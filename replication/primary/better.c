@@ -21,6 +21,7 @@ static bool roll_take(struct leat_primary *primary)
 
 bool rep_better_roll(struct leat_primary_log *log, const struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(log->primary->options.owner);
     struct rep_set *set = seg->copies_pointer;
     struct leat_primary *primary = log->primary;
     if (!set || !set->misplaced || rep_set_is_closed(set) || set->dropping || log->releasing)
@@ -76,6 +77,7 @@ static struct rep_peer *look(struct rep_set *set, uint64_t now_us)
 
 struct rep_copy *rep_better_begin(struct leat_primary *primary, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     if (primary->crowded_again_us && now_us >= primary->crowded_again_us) {
         primary->crowded_again_us = 0;
         primary->crowded_left = primary->crowded_count;

@@ -8,6 +8,7 @@
 /* From OPENING to CLOSED: the copy is not new, but was found at its backup. */
 void rep_copy_enter(struct rep_copy *copy, enum rep_copy_state to)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     static const unsigned follow[] = {
         [REP_COPY_OPENING] = 1u << REP_COPY_OPEN | 1u << REP_COPY_CLOSED,
         [REP_COPY_OPEN] = 1u << REP_COPY_PARKED | 1u << REP_COPY_CLOSED,
@@ -207,6 +208,7 @@ static void on_op_done(struct leat_link_call *call, leat_err rc, const struct le
 /* ---- life ---- */
 struct rep_copy *rep_copy_new(struct rep_set *set, struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     LEAT_ASSERT_CMP(set->copy_count, <, LEAT_COPIES_MAX - 1);
     struct rep_copy *copy = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *copy);
     if (!copy) return NULL;
@@ -230,6 +232,7 @@ bool rep_copy_open(struct rep_copy *copy, bool incomplete)
 
 void rep_copy_remove(struct rep_copy *copy)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     struct rep_set *set = copy->set;
     unsigned at = 0;
     while (set->copies[at] != copy)
@@ -255,6 +258,7 @@ void rep_copy_remove(struct rep_copy *copy)
  * holds nothing. */
 void rep_copy_lost(struct rep_copy *copy)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     struct rep_set *set = copy->set;
     struct leat_primary_log *log = set->log;
     bool may_mislead = !LEAT_BUG(LOST_COPY_COUNTS) && rep_set_is_started(set) &&
@@ -275,6 +279,7 @@ void rep_copy_lost(struct rep_copy *copy)
 
 void rep_copy_drop(struct rep_copy *copy)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     if (!rep_copy_lives(copy)) {
         rep_copy_remove(copy);
         return;
@@ -345,6 +350,7 @@ static struct rep_write *write_take(struct leat_primary *primary)
 
 bool rep_copy_write_from(struct rep_copy *copy, const uint8_t *from, uint32_t bytes)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     struct rep_peer *peer = copy->peer;
     struct leat_primary *primary = peer->primary;
     struct rep_write *write = write_take(primary);
@@ -396,6 +402,7 @@ static bool window_has_room(const struct rep_copy *copy, uint32_t bytes)
 
 void rep_copy_write(struct rep_copy *copy)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     struct rep_set *set = copy->set;
     bool wants = copy->state == REP_COPY_OPEN && !set->dropping && !rep_set_is_closed(set);
     while (wants && rep_copy_lives(copy) && copy->sent < set->target && set->seg->buffer) {
@@ -433,6 +440,7 @@ static void step_closed(struct rep_copy *copy)
 
 void rep_copy_step(struct rep_copy *copy)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     struct rep_set *set = copy->set;
     const struct leat_primary_log *log = set->log;
     if (copy->state == REP_COPY_OPENING || copy->state == REP_COPY_CLOSED) return;

@@ -12,6 +12,7 @@
 /* ---- session ---- */
 void rep_peer_enter(struct rep_peer *peer, enum rep_peer_state to)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     static const unsigned follow[] = {
         [REP_PEER_DOWN] = 1u << REP_PEER_UP,
         [REP_PEER_UP] = 1u << REP_PEER_ASKED | 1u << REP_PEER_DOWN,
@@ -108,6 +109,7 @@ static void on_attach_answer(struct leat_link_call *call, leat_err rc,
 
 void rep_peer_attach(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     const struct leat_rep_net *net = &peer->primary->options.net;
     if (peer->state != REP_PEER_UP || peer->attach_busy) return;
     struct leat_msg_writer writer;
@@ -167,11 +169,13 @@ static void session_end(struct rep_peer *peer, enum rep_peer_state to)
 
 void rep_peer_lost(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     session_end(peer, peer->state == REP_PEER_DOWN ? REP_PEER_DOWN : REP_PEER_UP);
 }
 
 void rep_peer_down(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     session_end(peer, REP_PEER_DOWN);
 }
 

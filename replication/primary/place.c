@@ -77,6 +77,7 @@ bool rep_place_may_come(const struct leat_primary *primary)
 
 void rep_place_judge(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     set->misplaced = false;
     for (unsigned i = 0; i < set->copy_count; i++)
         if (penalty(set, set->copies[i]->peer)) set->misplaced = true;
@@ -132,12 +133,14 @@ struct rep_copy *rep_place_worst(const struct rep_set *set)
  * better place. */
 void rep_place_nodes_changed(struct leat_primary *primary)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     primary->places++;
     primary->crowded_left = primary->crowded_count;
 }
 
 void rep_place_forget(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     if (leat_list_empty(&set->crowded)) return;
     leat_list_remove(&set->crowded);
     set->log->primary->crowded_count--;
@@ -145,6 +148,7 @@ void rep_place_forget(struct rep_set *set)
 
 void rep_place_note(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     struct leat_primary *primary = set->log->primary;
     if (!rep_set_is_closed(set) || set->dropping || !set->misplaced) {
         rep_place_forget(set);

@@ -50,6 +50,7 @@ static void release_step(struct leat_primary_log *log)
 
 void rep_log_step(struct leat_primary_log *log)
 {
+    LEAT_ASSERT_OWNER(log->primary->options.owner);
     bool reserving = false;
     if (log->releasing) {
         if (log->on_idle) release_step(log);
@@ -238,6 +239,7 @@ void leat_primary_log_destroy(struct leat_primary_log **rep)
 
 void *leat_primary_log_owner(const struct leat_primary_log *rep)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     return rep->options.owner;
 }
 

@@ -6,6 +6,7 @@
 
 void rep_set_enter(struct rep_set *set, enum rep_set_state to)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     static const unsigned follow[] = {
         [REP_SET_RESERVING] = 1u << REP_SET_RESERVED,
         [REP_SET_RESERVED] = 1u << REP_SET_STARTED,
@@ -23,6 +24,7 @@ void rep_set_enter(struct rep_set *set, enum rep_set_state to)
  * dropped takes no answer. */
 void rep_local_enter(struct rep_set *set, enum rep_local_state to)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     static const unsigned follow[] = {
         [REP_LOCAL_IDLE] = 1u << REP_LOCAL_IDLE | 1u << REP_LOCAL_ASKED,
         [REP_LOCAL_ASKED] = 1u << REP_LOCAL_ANSWERED,
@@ -42,6 +44,7 @@ static void insert_ascending(struct leat_list *head, struct rep_set *set)
 
 void rep_set_activate(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     leat_list_remove(&set->link);
     insert_ascending(&set->log->active, set);
     rep_mark_dirty(set->log);
@@ -50,6 +53,7 @@ void rep_set_activate(struct rep_set *set)
 struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
                             uint32_t capacity)
 {
+    LEAT_ASSERT_OWNER(log->primary->options.owner);
     struct rep_set *set = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *set);
     if (!set) return NULL;
     set->log = log;
@@ -104,6 +108,7 @@ static void store_request(struct rep_set *set, struct leat_store_req *req)
 
 void rep_local_ask(struct rep_set *set, enum leat_store_req_kind kind)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     const struct leat_primary_log *log = set->log;
     rep_local_enter(set, REP_LOCAL_ASKED);
     set->local = (struct leat_store_req){
@@ -279,6 +284,7 @@ static bool commit_is_done(const struct rep_set *set, uint32_t to)
 
 void rep_set_commit_try(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     const struct leat_primary_log *log = set->log;
     if (!set->commit || set->local_state == REP_LOCAL_ASKED) return;
     if (rep_is_disk(log) && set->local_rc) {
@@ -381,6 +387,7 @@ static bool is_quiet(const struct rep_set *set)
 
 void rep_set_settle(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     struct leat_primary_log *log = set->log;
     if (!is_quiet(set)) {
         rep_set_activate(set);
@@ -406,6 +413,7 @@ void rep_set_settle(struct rep_set *set)
 
 void rep_set_step(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     if (set->dropping) {
         drop_step(set);
         return;
@@ -450,6 +458,7 @@ bool rep_set_is_still(const struct rep_set *set)
  * know that these copies count (backup/README.md, "Who may drop"). */
 void rep_set_surplus(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     if (set->copy_count > rep_wanted(set->log) && rep_set_is_still(set))
         rep_copy_drop(rep_place_worst(set));
 }

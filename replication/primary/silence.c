@@ -76,6 +76,7 @@ static void took_note(struct rep_peer *peer, uint64_t us, uint64_t now_us)
 
 void rep_peer_heard(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     uint64_t now_us = rep_now(peer->primary);
     took_note(peer, silent_us(peer, now_us), now_us);
     peer->heard_us = now_us;
@@ -84,6 +85,7 @@ void rep_peer_heard(struct rep_peer *peer)
 
 void rep_peer_wrote(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     uint64_t now_us = rep_now(peer->primary);
     uint64_t heard_us = peer->wrote_us > peer->heard_us ? peer->wrote_us : peer->heard_us;
     if (peer->state == REP_PEER_ATTACHED)
@@ -93,6 +95,7 @@ void rep_peer_wrote(struct rep_peer *peer)
 
 void rep_peer_came(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     uint64_t now_us = rep_now(peer->primary);
     if (peer->left_us && now_us < peer->left_us + RETURN_US)
         took_note(peer, peer->left_after_us, now_us);
@@ -145,6 +148,7 @@ static void peer_ask(struct rep_peer *peer, uint64_t now_us)
 
 bool rep_silence_look(struct leat_primary *primary, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     bool doubt = false, owed = false;
     for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
@@ -177,6 +181,7 @@ static bool is_slow(const struct rep_peer *peer, uint64_t now_us)
 /* One at a time: a slow core must not shed all its backups because everything looks late to it. */
 struct rep_peer *rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     struct rep_peer *worst = NULL;
     for (unsigned i = 0; i < primary->peer_end; i++) {
         struct rep_peer *peer = primary->peers[i];

@@ -50,6 +50,7 @@ static void count_sets(const struct leat_primary_log *log, const struct leat_lis
 
 void leat_primary_status(const struct leat_primary *primary, struct leat_primary_status *out)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     *out = (struct leat_primary_status){.logs = primary->log_count, .accounts = primary->accounts};
     for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next) {
         const struct leat_primary_log *log =
@@ -65,11 +66,13 @@ void leat_primary_status(const struct leat_primary *primary, struct leat_primary
 
 const struct leat_rep_accounts *leat_primary_accounts(const struct leat_primary *primary)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     return &primary->accounts;
 }
 
 uint32_t leat_primary_transports(const struct leat_primary *primary)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     uint32_t kinds = 0;
     for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
@@ -82,6 +85,7 @@ uint32_t leat_primary_transports(const struct leat_primary *primary)
 size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_peer_status *out,
                           size_t count_max)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     size_t count = 0;
     for (unsigned i = 0; i < primary->peer_end; i++) {
         const struct rep_peer *peer = primary->peers[i];
@@ -131,6 +135,7 @@ void leat_primary_log_each(const struct leat_primary_log *rep,
                            void (*each)(void *arg, const struct leat_rep_segment_status *status),
                            void *arg)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     each_in(rep, &rep->settled, each, arg);
     each_in(rep, &rep->active, each, arg);
 }
@@ -191,6 +196,7 @@ static const struct rep_set *newest_told(const struct leat_list *head)
 void leat_primary_log_status(const struct leat_primary_log *rep,
                              struct leat_primary_log_status *out)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     const struct rep_set *last = newest_told(&rep->active);
     struct leat_primary_status sets = {0};
     bool lacks = false;

@@ -162,6 +162,7 @@ static leat_err store_port_refusal(void *ctx)
 
 struct leat_store_port leat_primary_port(struct leat_primary_log *rep)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     return (struct leat_store_port){.ctx = rep,
                                     .request = store_port_request,
                                     .safe_in_memory = store_port_safe_in_memory,

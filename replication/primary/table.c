@@ -17,6 +17,7 @@ static void kick(struct leat_primary *primary)
 
 void rep_mark_dirty(struct leat_primary_log *log)
 {
+    LEAT_ASSERT_OWNER(log->primary->options.owner);
     if (!leat_list_empty(&log->dirty_link)) return;
     leat_list_push_back(&log->primary->dirty, &log->dirty_link);
     kick(log->primary);
@@ -24,6 +25,7 @@ void rep_mark_dirty(struct leat_primary_log *log)
 
 void rep_arm(struct leat_primary *primary, uint64_t delay_us)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     uint64_t at_us = rep_now(primary) + delay_us;
     if (leat_timer_armed(&primary->timer) && primary->timer.at_us <= at_us) return;
     leat_timer_start(primary->options.timers, &primary->timer, delay_us);
@@ -31,6 +33,7 @@ void rep_arm(struct leat_primary *primary, uint64_t delay_us)
 
 void rep_wait(struct leat_primary_log *log)
 {
+    LEAT_ASSERT_OWNER(log->primary->options.owner);
     if (leat_list_empty(&log->waits_link))
         leat_list_push_back(&log->primary->waits, &log->waits_link);
     rep_arm(log->primary, REP_TICK_US);
@@ -78,6 +81,7 @@ unsigned rep_nodes_up(const struct leat_primary *primary)
 /* ---- the segment that is copied again ---- */
 void rep_recopy_forget(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     struct leat_primary *primary = set->log->primary;
     if (primary->read_set == set) primary->read_set = NULL;
     if (primary->recopy != set) return;
@@ -87,6 +91,7 @@ void rep_recopy_forget(struct rep_set *set)
 
 void rep_recopy_copy_gone(struct rep_copy *copy)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     struct leat_primary *primary = copy->peer->primary;
     if (primary->recopy_copy != copy) return;
     primary->recopy = NULL;
@@ -95,6 +100,7 @@ void rep_recopy_copy_gone(struct rep_copy *copy)
 
 void rep_own_damaged(struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     const struct leat_primary_options *options = &set->log->primary->options;
     if (set->seg->buffer || leat_segment_is_damaged(set->seg) || !options->events.on_damaged)
         return;

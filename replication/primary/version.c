@@ -44,6 +44,7 @@ static bool version_is_ready(struct leat_primary_log *log)
 
 void rep_version_step(struct leat_primary_log *log)
 {
+    LEAT_ASSERT_OWNER(log->primary->options.owner);
     if (!log->opened || log->need <= log->known || log->version_busy || log->fenced) return;
     if (!version_is_ready(log)) {
         rep_arm(log->primary, REP_TICK_US);
@@ -55,6 +56,7 @@ void rep_version_step(struct leat_primary_log *log)
 
 void rep_versions_send(struct leat_primary *primary)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     if (primary->versions_busy || leat_list_empty(&primary->versions)) return;
     if (rep_now(primary) < primary->versions_retry_us) {
         rep_arm(primary, REP_RETRY_US);
