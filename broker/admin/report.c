@@ -108,6 +108,7 @@ static void awaits_memory_find(const struct leat_core *core, struct leat_report 
 
 uint64_t leat_report_logs_troubled(const struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     return troubled_find(core, NULL);
 }
 

@@ -107,6 +107,7 @@ static uint64_t logs_owned(const struct leat_core *core, uint64_t incarnation)
 leat_err leat_stream_move_allowed(const struct leat_core *core, const struct leat_stream_desc *desc,
                                   const struct leat_node_info *target, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_node *node = core->node;
     if (node->options.heap_bytes == NULL) return LEAT_OK;
     uint64_t has = logs_owned(core, target->incarnation), more = desc->settings.logs;

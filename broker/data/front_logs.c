@@ -17,12 +17,14 @@ static const struct leat_stream_desc *if_served(const struct leat_stream *stream
 
 const struct leat_stream_desc *leat_front_stream(const struct leat_core *core, uint32_t id)
 {
+    LEAT_ASSERT_OWNER(core);
     return if_served(leat_stream_find(core, id));
 }
 
 const struct leat_stream_desc *leat_front_stream_named(const struct leat_core *core,
                                                        const char *name, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(core);
     return if_served(leat_stream_find_name(core, name, bytes));
 }
 
@@ -30,6 +32,7 @@ const struct leat_stream_desc *leat_front_stream_heard(const struct leat_core *c
                                                        const char *name, size_t bytes,
                                                        bool *out_served)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_stream *stream = leat_stream_find_name(core, name, bytes);
     if (stream != NULL && out_served != NULL) *out_served = stream->published;
     return stream != NULL ? stream->desc : NULL;
@@ -57,11 +60,13 @@ const struct leat_stream_desc *leat_front_stream_next(const struct leat_core *co
 
 uint32_t leat_front_stream_count(const struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     return core->data->stream_count;
 }
 
 void leat_front_stream_wait(struct leat_core *core, uint32_t id, struct leat_stream_wait *wait)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_stream *stream = leat_stream_find(core, id);
     LEAT_ASSERT(stream != NULL && !stream->published);
     leat_list_push_back(&stream->waiters, &wait->link);
@@ -81,6 +86,7 @@ bool leat_front_log_home(const struct leat_core *core, const struct leat_stream_
 
 uint64_t leat_front_log_bytes(const struct leat_core *core, struct leat_log_ref log)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_partition *partition = leat_partition_find(core, log);
     if (partition == NULL || partition->log == NULL) return 0;
     struct leat_log_info info;
@@ -90,6 +96,7 @@ uint64_t leat_front_log_bytes(const struct leat_core *core, struct leat_log_ref 
 
 struct leat_groups *leat_front_groups(const struct leat_core *core, struct leat_log_ref log)
 {
+    LEAT_ASSERT_OWNER(core);
     const struct leat_partition *partition = leat_partition_find(core, log);
     if (partition == NULL || leat_partition_goes(partition) ||
         leat_node_stands(core->node, NULL) != LEAT_OK)
@@ -101,6 +108,7 @@ struct leat_groups *leat_front_groups(const struct leat_core *core, struct leat_
 
 struct leat_append_outcome leat_append_outcome(const struct leat_append_request *request)
 {
+    LEAT_ASSERT_OWNER(request->core);
     const struct leat_append_part *first = &request->first;
     return (struct leat_append_outcome){
         .rc = request->rc != LEAT_OK ? request->rc : first->rc,
@@ -112,21 +120,25 @@ struct leat_append_outcome leat_append_outcome(const struct leat_append_request 
 
 void *leat_append_owner(const struct leat_append_request *request)
 {
+    LEAT_ASSERT_OWNER(request->core);
     return request->owner;
 }
 
 struct leat_append_request *leat_append_held(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->append_now;
 }
 
 void *leat_fetch_owner(const struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     return fetch->owner;
 }
 
 uint32_t leat_fetch_bytes(const struct leat_fetch *fetch)
 {
+    LEAT_ASSERT_OWNER(fetch->core);
     return fetch->bytes;
 }
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/crc32c.h"
 #include "broker/data/core_data.h"
 
@@ -18,6 +19,7 @@ struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
 struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
                                           size_t bytes)
 {
+    LEAT_ASSERT_OWNER(core);
     struct leat_stream *stream =
         core->data->streams_by_name[leat_name_hash(name, bytes) & core->data->stream_mask];
     while (stream != NULL &&

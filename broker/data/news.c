@@ -16,6 +16,7 @@ void leat_news_init(struct leat_core *core)
 
 void leat_news_turn_end(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     core->data->news->left = LEAT_NEWS_WORK;
 }
 

@@ -84,26 +84,31 @@ uint64_t leat_front_now(const struct leat_core *core)
 void leat_front_mail(struct leat_core *core, uint32_t to, struct leat_mail *mail,
                      void (*deliver)(void *actor, struct leat_mail *mail))
 {
+    LEAT_ASSERT_OWNER(core);
     leat_core_mail(core, to, mail, deliver);
 }
 
 bool leat_front_stops(const struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     return core->stopping;
 }
 
 void *leat_front_own(const struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     return core->front;
 }
 
 void leat_front_own_set(struct leat_core *core, void *own)
 {
+    LEAT_ASSERT_OWNER(core);
     core->front = own;
 }
 
 uint8_t *leat_front_scratch(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     return core->scratch;
 }
 
@@ -144,6 +149,7 @@ void leat_front_stock_close(struct leat_stock **stock)
 
 void leat_front_stock_left(struct leat_stock *stock, uint32_t left)
 {
+    LEAT_ASSERT_OWNER(stock->core);
     stock->left = left;
 }
 
@@ -163,6 +169,7 @@ struct leat_peer *leat_peer_accepted(struct leat_core *core, struct leat_conn *c
 
 void *leat_peer_own(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer + 1;
 }
 
@@ -173,82 +180,98 @@ struct leat_core *leat_peer_core(const struct leat_peer *peer)
 
 struct leat_sharer *leat_peer_sharer(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->sharer;
 }
 
 struct leat_front_share *leat_peer_share(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return &peer->sharer->front;
 }
 
 uint64_t leat_peer_address_number(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->address_number;
 }
 
 uint64_t leat_front_asks(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return leat_peer_asks(peer);
 }
 
 const char *leat_peer_client(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->conn != NULL ? peer->core->net->peer(peer->conn) : "";
 }
 
 void leat_peer_name_note(struct leat_peer *peer, const char *text, size_t bytes)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (peer->name[0] == '\0' && bytes > 0)
         leat_node_log_name(peer->name, sizeof peer->name, text, bytes);
 }
 
 bool leat_peer_is_there(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->conn != NULL;
 }
 
 bool leat_peer_is_closing(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->closing;
 }
 
 bool leat_peer_is_paused(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->paused != 0;
 }
 
 bool leat_peer_is_known(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->greeted;
 }
 
 bool leat_peer_waits_for_room(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return !leat_list_empty(&peer->output.wait);
 }
 
 bool leat_peer_waits_for_structs(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return !leat_list_empty(&peer->stock.link);
 }
 
 size_t leat_peer_unsent(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->core->net->queued_bytes(peer->conn);
 }
 
 uint32_t leat_peer_requests(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->requests;
 }
 
 void leat_peer_hurry(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (!peer->stock.only) leat_stock_again(peer);
 }
 
 void leat_peer_answer_later(struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     if (leat_list_empty(&peer->answers))
         leat_list_push_back(&peer->core->answer_peers, &peer->answers);
 }

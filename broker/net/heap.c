@@ -6,6 +6,7 @@
  * taken twice. */
 #include "broker/net/heap.h"
 
+#include "base/assert.h"
 #include "base/intake.h"
 #include "base/node_log.h"
 #include "broker/net/core.h"
@@ -194,6 +195,7 @@ uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t partition)
 /* Nodes that are away for now count, so that nothing is given up while a cluster comes up, or amid a recovery. */
 void leat_heap_tick(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     if (core->index != 0) return;
     full_tell(core);
     uint64_t nodes = 0;

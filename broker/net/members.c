@@ -15,6 +15,7 @@ uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores
 bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
                     uint32_t streamlet)
 {
+    LEAT_ASSERT_OWNER(core);
     return desc->streamlets[streamlet].owner == core->node->incarnation;
 }
 

@@ -244,6 +244,7 @@ bool leat_output_is_over(const struct leat_peer *peer)
 
 bool leat_output_holds_share(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->output.held > share(peer->core);
 }
 

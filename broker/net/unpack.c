@@ -35,6 +35,7 @@ void leat_unpack_fini(struct leat_core *core)
 
 void leat_unpack_turn_end(struct leat_core *core)
 {
+    LEAT_ASSERT_OWNER(core);
     core->unpack.left = UNPACK_TURN_BYTES;
 }
 
@@ -101,6 +102,7 @@ static void unpack_deliver(void *actor, struct leat_mail *mail)
 
 bool leat_unpack_waits(const struct leat_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->core);
     return peer->core->unpack.at == peer || !leat_list_empty(&peer->unpack.turn.link);
 }
 

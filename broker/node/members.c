@@ -88,6 +88,7 @@ static void member_walk_deliver(void *actor, struct leat_mail *mail)
 void leat_node_on_node(void *owner, const struct leat_node_info *info)
 {
     struct leat_node *node = owner;
+    LEAT_ASSERT_OWNER(node->coordinator);
     const struct leat_post *post = node->options.coordinator_env->post;
     struct member_walk *walk = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *walk);
     const bool committed_is_applied = walk != NULL; /* as above */

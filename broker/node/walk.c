@@ -79,6 +79,7 @@ static void given_deliver(void *actor, struct leat_mail *mail)
 void leat_node_on_streams_given(void *owner, uint32_t highest)
 {
     struct leat_node *node = owner;
+    LEAT_ASSERT_OWNER(node->coordinator);
     const struct leat_post *post = node->options.coordinator_env->post;
     highest_raise(node, highest);
     /* Core 0 hears of the highest id after all streams that were told. Without memory, core 0 takes unknown streams
@@ -92,6 +93,7 @@ void leat_node_on_streams_given(void *owner, uint32_t highest)
 
 static void walk_start(struct leat_node *node, struct leat_stream_desc *desc, uint32_t stream_id)
 {
+    LEAT_ASSERT_OWNER(node->coordinator);
     struct walk *walk = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *walk);
     /* Committed and applied: there is no way back, and a node that misses a stream would lie. */
     const bool committed_is_applied = walk != NULL;

@@ -37,12 +37,14 @@ static void on_timer(struct leat_timer *timer)
 
 void takeover_pause(struct leat_takeover *takeover, uint64_t us)
 {
+    LEAT_ASSERT_OWNER(takeover_core(takeover));
     takeover->again_us = leat_core_now(takeover_core(takeover)) + us;
     takeover->busy = false;
 }
 
 void takeover_free(struct leat_takeover *takeover)
 {
+    LEAT_ASSERT_OWNER(takeover_core(takeover));
     LEAT_LIST_EACH(&takeover_core(takeover)->takeovers->all, it)
     {
         struct leat_takeover *next = LEAT_CONTAINER(it, struct leat_takeover, link);
@@ -141,6 +143,7 @@ struct leat_takeover *takeover_create(struct leat_core *core, struct leat_log_re
 void takeover_send(struct leat_takeover *takeover)
 {
     struct leat_core *home = &takeover->node->cores[takeover->home];
+    LEAT_ASSERT_OWNER(home);
     leat_core_mail(home, 0, &takeover->mail, ask_deliver);
 }
 

@@ -291,6 +291,7 @@ static void on_start_read(struct leat_disk_io *io)
 
 void takeover_start_read(struct leat_takeover *takeover)
 {
+    LEAT_ASSERT_OWNER(takeover_core(takeover));
     const struct leat_segment *seg = takeover->seg;
     if (seg->buffer != NULL) {
         start_known(takeover, seg->buffer, seg->extent.bytes);

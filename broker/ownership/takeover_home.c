@@ -18,6 +18,7 @@ static void back_deliver(void *actor, struct leat_mail *mail);
 
 void takeover_to_home(struct leat_takeover *takeover)
 {
+    LEAT_ASSERT_OWNER(takeover_core(takeover));
     takeover->busy = true;
     leat_core_mail(takeover_core(takeover), takeover->home, &takeover->mail, home_deliver);
 }
@@ -215,6 +216,7 @@ static void older_want(struct leat_takeover *takeover)
 
 bool takeover_seg_back(struct leat_takeover *takeover)
 {
+    LEAT_ASSERT_OWNER(takeover_core(takeover));
     struct leat_backup *backup = takeover_core(takeover)->data->replicate->backup;
     if (takeover->seg == NULL) return true;
     if (leat_backup_take_own(backup, takeover->seg, takeover->node->incarnation, false))
