@@ -8,31 +8,29 @@
 #include "broker/admin/calls.h"
 #include "broker/admin/report.h"
 #include "broker/net/call.h"
+#include "broker/net/gather.h"
 
 /* ---- CLUSTER_STATUS [] ---- */
 
 enum {
     PEERS_NODES_MAX = 64, /* in larger clusters nodes do not say how they reach each other */
-    PART_WHY_BYTES = 160,
+    WHY_BYTES = 160,
 };
 
 /* The report of another node about itself. */
-struct cluster_part {
-    struct leat_ask ask;
-    struct cluster_call *cluster;
+struct cluster_report {
     uint8_t *report; /* as it came; NULL: no report came */
     uint32_t report_bytes;
-    char why[PART_WHY_BYTES];
+    char why[WHY_BYTES];
 };
 struct cluster_call {
     struct leat_call call;
     struct leat_coordinator_ask ask;
     struct leat_coordinator_status *status; /* large */
     struct leat_report report;              /* of this node */
-    struct cluster_part *parts;             /* [status->node_count] */
-    uint32_t parts_out;
+    struct cluster_report *reports;         /* [status->node_count] */
+    struct leat_gather others;              /* a part for each report */
     uint8_t control[8];
-    uint32_t control_bytes;
 };
 
 static struct leat_msg_string text_of(const char *text)
@@ -70,20 +68,21 @@ static bool with_peers(const struct cluster_call *cluster)
 
 static void cluster_end(struct cluster_call *cluster)
 {
-    for (uint32_t i = 0; cluster->parts != NULL && i < cluster->status->node_count; i++)
-        leat_mem_free(cluster->parts[i].report);
-    leat_mem_free(cluster->parts);
+    for (uint32_t i = 0; cluster->reports != NULL && i < cluster->status->node_count; i++)
+        leat_mem_free(cluster->reports[i].report);
+    leat_mem_free(cluster->reports);
+    leat_mem_free(cluster->others.parts);
     leat_mem_free(cluster->status);
 }
 
 static void cluster_write_report(struct leat_msg_writer *writer, const struct cluster_call *cluster,
                                  uint32_t at)
 {
-    const struct cluster_part *part = &cluster->parts[at];
+    const struct cluster_report *other = &cluster->reports[at];
     if (cluster->status->nodes[at].incarnation == cluster->call.core->node->incarnation)
         leat_report_write(writer, &cluster->report, with_peers(cluster));
     else
-        leat_report_write_other(writer, part->report, part->report_bytes, part->why,
+        leat_report_write_other(writer, other->report, other->report_bytes, other->why,
                                 cluster->status->node_count - at);
 }
 
@@ -173,72 +172,69 @@ static void cluster_answer(struct cluster_call *cluster)
     leat_call_answer(&cluster->call, &writer);
 }
 
-static void part_take(struct cluster_part *part, leat_err rc, const struct leat_frame *answer,
-                      const char *why)
+static void others_on_answer(struct leat_gather *gather, uint32_t at, leat_err rc,
+                             const struct leat_frame *answer, const char *why)
 {
-    snprintf(part->why, sizeof part->why, "%.150s", why);
+    struct cluster_call *cluster = gather->owner;
+    struct cluster_report *other = &cluster->reports[at];
+    snprintf(other->why, sizeof other->why, "%.150s", why);
     if (rc != LEAT_OK) return;
     struct leat_msg_reader reader;
     struct leat_msg_node_report report;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
     leat_msg_node_report_read(&reader, &report);
-    snprintf(part->why, sizeof part->why, "its answer can't be read");
+    snprintf(other->why, sizeof other->why, "its answer can't be read");
     if (!leat_msg_read_done(&reader) || answer->control_bytes > LEAT_REPORT_BYTES_MAX) return;
-    part->report = leat_mem_calloc(LEAT_MEM_BROKER, 1, answer->control_bytes);
-    if (part->report == NULL) return;
-    memcpy(part->report, answer->control, answer->control_bytes);
-    part->report_bytes = answer->control_bytes;
+    other->report = leat_mem_calloc(LEAT_MEM_BROKER, 1, answer->control_bytes);
+    if (other->report == NULL) return;
+    memcpy(other->report, answer->control, answer->control_bytes);
+    other->report_bytes = answer->control_bytes;
 }
 
-static void part_on_done(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
-                         const char *why)
+static void others_on_done(struct leat_gather *gather)
 {
-    struct cluster_part *part = ask->owner;
-    struct cluster_call *cluster = part->cluster;
-    part_take(part, rc, answer, why);
-    if (--cluster->parts_out == 0) cluster_answer(cluster);
+    cluster_answer(gather->owner);
 }
 
-static void cluster_ask_others(struct leat_report *report)
+static void others_ask(struct leat_report *report)
 {
     struct cluster_call *cluster = report->owner;
-    struct leat_core *core = cluster->call.core;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, cluster->control, sizeof cluster->control);
     leat_msg_report_ask_write(&writer, &(struct leat_msg_report_ask){with_peers(cluster)});
-    cluster->control_bytes = writer.used;
-    cluster->parts_out = 1; /* this loop itself */
-    for (uint32_t i = 0; i < cluster->status->node_count; i++) {
+    cluster->others.control = cluster->control;
+    cluster->others.control_bytes = writer.used;
+    for (uint32_t i = 0; i < cluster->others.count; i++) {
         const struct leat_node_info *info = &cluster->status->nodes[i];
-        struct cluster_part *part = &cluster->parts[i];
-        struct leat_error error;
-        if (info->incarnation == core->node->incarnation) continue;
-        part->cluster = cluster;
-        part->ask.on_done = part_on_done;
-        part->ask.owner = part;
-        if (info->state != LEAT_NODE_UP)
-            snprintf(part->why, sizeof part->why, "it is not up");
-        else if (leat_ask_start(core, &part->ask, info->incarnation, LEAT_KIND_NODE_REPORT,
-                                cluster->control, cluster->control_bytes, &error) == LEAT_OK)
-            cluster->parts_out++;
-        else
-            snprintf(part->why, sizeof part->why, "%.150s", error.text);
+        struct leat_gather_part *part = &cluster->others.parts[i];
+        bool up = info->state == LEAT_NODE_UP;
+        part->node = info->incarnation;
+        part->skip = !up || info->incarnation == report->core->node->incarnation;
+        if (!up) snprintf(cluster->reports[i].why, WHY_BYTES, "it is not up");
     }
-    if (--cluster->parts_out == 0) cluster_answer(cluster);
+    leat_gather_start(&cluster->others);
 }
 
 static void cluster_on_status(struct leat_coordinator_ask *ask)
 {
     struct cluster_call *cluster = ask->owner;
-    cluster->parts =
-        leat_call_memory(&cluster->call, cluster->status->node_count + 1, sizeof *cluster->parts);
-    if (cluster->parts == NULL) {
+    uint32_t count = cluster->status->node_count;
+    cluster->others = (struct leat_gather){.core = cluster->call.core,
+                                           .kind = LEAT_KIND_NODE_REPORT,
+                                           .count = count,
+                                           .on_answer = others_on_answer,
+                                           .on_done = others_on_done,
+                                           .owner = cluster};
+    cluster->reports = leat_call_memory(&cluster->call, count + 1, sizeof *cluster->reports);
+    cluster->others.parts =
+        leat_call_memory(&cluster->call, count + 1, sizeof *cluster->others.parts);
+    if (cluster->reports == NULL || cluster->others.parts == NULL) {
         cluster_end(cluster);
         leat_call_refuse(&cluster->call, LEAT_E_AGAIN, NULL);
         return;
     }
     cluster->report.core = cluster->call.core;
-    cluster->report.on_done = cluster_ask_others;
+    cluster->report.on_done = others_ask;
     cluster->report.owner = cluster;
     leat_report_start(&cluster->report);
 }

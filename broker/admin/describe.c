@@ -15,6 +15,7 @@
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
 #include "broker/net/core.h"
+#include "broker/net/gather.h"
 #include "replication/primary/primary.h"
 #include "wire/row.h"
 
@@ -29,12 +30,6 @@ struct describe_log {
     struct leat_msg_log_info row;
     char why[WHY_BYTES];
 };
-/* The question to another owner. */
-struct describe_part {
-    struct leat_ask ask;
-    struct describe_call *describe;
-    uint64_t owner;
-};
 struct describe_call {
     struct leat_call call;
     struct leat_call_kept kept;    /* kept, as other nodes are asked, too */
@@ -43,17 +38,16 @@ struct describe_call {
     struct describe_log *logs;
     struct leat_locate_op front; /* where the log at `at` begins */
     struct leat_core *front_core;
-    uint64_t fronts_until_us; /* 0: none was waited for yet */
-    bool lack_space;          /* logs of this node, when they asked last */
-    struct describe_part *parts;
-    uint32_t part_max, part_count, parts_out;
+    uint64_t fronts_until_us;  /* 0: none was waited for yet */
+    bool lack_space;           /* logs of this node, when they asked last */
+    struct leat_gather others; /* the other owners */
 };
 
 static void describe_end(struct describe_call *describe)
 {
     if (describe->desc != NULL) leat_stream_desc_unref(describe->desc);
     leat_mem_free(describe->logs);
-    leat_mem_free(describe->parts);
+    leat_mem_free(describe->others.parts);
 }
 
 static bool is_own(const struct describe_call *describe, uint32_t log)
@@ -65,8 +59,8 @@ static bool is_own(const struct describe_call *describe, uint32_t log)
 static uint32_t owners_known(const struct describe_call *describe)
 {
     uint32_t known = 1;
-    for (uint32_t i = 0; i < describe->part_count; i++)
-        known += leat_member_find(describe->call.core, describe->parts[i].owner) != NULL;
+    for (uint32_t i = 0; i < describe->others.count; i++)
+        known += leat_member_find(describe->call.core, describe->others.parts[i].node) != NULL;
     return known;
 }
 
@@ -76,8 +70,8 @@ static void describe_write_owners(struct leat_msg_writer *writer, struct describ
     const struct leat_node *node = core->node;
     struct leat_msg_owner owner = {node->incarnation, {node->name, (uint32_t)strlen(node->name)}};
     leat_msg_owner_write(writer, &owner);
-    for (uint32_t i = 0; i < describe->part_count; i++) {
-        const struct leat_member *member = leat_member_find(core, describe->parts[i].owner);
+    for (uint32_t i = 0; i < describe->others.count; i++) {
+        const struct leat_member *member = leat_member_find(core, describe->others.parts[i].node);
         if (member == NULL) continue;
         owner.incarnation = member->info.incarnation;
         owner.name =
@@ -114,21 +108,20 @@ static void describe_answer(struct describe_call *describe)
 
 /* ---- logs of other nodes ---- */
 
-static void part_give_up(struct describe_part *part, const char *why)
+static void owner_give_up(struct describe_call *describe, uint64_t owner, const char *why)
 {
-    struct describe_call *describe = part->describe;
     uint32_t per_streamlet = describe->desc->settings.logs;
     for (uint32_t i = 0; i < describe->count; i++) {
-        if (describe->desc->streamlets[i / per_streamlet].owner != part->owner) continue;
+        if (describe->desc->streamlets[i / per_streamlet].owner != owner) continue;
         describe->logs[i].row.code = LEAT_E_AGAIN;
         snprintf(describe->logs[i].why, WHY_BYTES, "its state is not known: %.120s", why);
     }
 }
 
 /* [name, id, settings, [log...]] of the owner's own logs. false: it can't be read. */
-static bool part_read(struct describe_part *part, const struct leat_frame *answer)
+static bool owner_read(struct describe_call *describe, uint64_t owner,
+                       const struct leat_frame *answer)
 {
-    struct describe_call *describe = part->describe;
     uint32_t per_streamlet = describe->desc->settings.logs;
     struct leat_msg_reader reader;
     struct leat_msg_described body;
@@ -141,7 +134,7 @@ static bool part_read(struct describe_part *part, const struct leat_frame *answe
         uint64_t at = (uint64_t)row.at.streamlet * per_streamlet + row.at.log;
         if (reader.failed || row.at.log >= per_streamlet || at >= describe->count) return false;
         struct describe_log *log = &describe->logs[at];
-        if (describe->desc->streamlets[row.at.streamlet].owner != part->owner) continue;
+        if (describe->desc->streamlets[row.at.streamlet].owner != owner) continue;
         size_t bytes = row.text.bytes < WHY_BYTES ? row.text.bytes : WHY_BYTES - 1;
         if (bytes > 0) memcpy(log->why, row.text.text, bytes);
         log->why[bytes] = '\0';
@@ -150,45 +143,41 @@ static bool part_read(struct describe_part *part, const struct leat_frame *answe
     return true;
 }
 
-static void part_on_done(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
-                         const char *why)
+static void others_on_answer(struct leat_gather *gather, uint32_t at, leat_err rc,
+                             const struct leat_frame *answer, const char *why)
 {
-    struct describe_part *part = ask->owner;
-    struct describe_call *describe = part->describe;
+    struct describe_call *describe = gather->owner;
+    uint64_t owner = gather->parts[at].node;
     if (rc != LEAT_OK)
-        part_give_up(part, why);
-    else if (!part_read(part, answer))
-        part_give_up(part, "its answer can't be read");
-    if (--describe->parts_out == 0) describe_answer(describe);
+        owner_give_up(describe, owner, why);
+    else if (!owner_read(describe, owner, answer))
+        owner_give_up(describe, owner, "its answer can't be read");
+}
+
+static void others_on_done(struct leat_gather *gather)
+{
+    describe_answer(gather->owner);
 }
 
 /* One question to each other node that owns a streamlet of the stream. */
-static void describe_ask_others(struct describe_call *describe)
+static bool others_init(struct describe_call *describe)
 {
-    struct leat_core *core = describe->call.core;
-    const struct leat_stream_desc *desc = describe->desc;
-    for (uint32_t s = 0; s < desc->streamlet_count; s++) {
-        bool known = leat_core_owns(core, desc, s);
-        for (uint32_t i = 0; i < describe->part_count && !known; i++)
-            known = describe->parts[i].owner == desc->streamlets[s].owner;
-        if (known || describe->part_count == describe->part_max) continue;
-        struct describe_part *part = &describe->parts[describe->part_count++];
-        part->describe = describe;
-        part->owner = desc->streamlets[s].owner;
-    }
-    describe->parts_out = 1; /* this loop itself */
-    for (uint32_t i = 0; i < describe->part_count; i++) {
-        struct describe_part *part = &describe->parts[i];
-        struct leat_error error;
-        part->ask.on_done = part_on_done;
-        part->ask.owner = part;
-        if (leat_ask_start(core, &part->ask, part->owner, LEAT_KIND_STREAM_DESCRIBE,
-                           describe->kept.control, describe->kept.control_bytes, &error) == LEAT_OK)
-            describe->parts_out++;
-        else
-            part_give_up(part, error.text);
-    }
-    if (--describe->parts_out == 0) describe_answer(describe);
+    struct leat_gather *others = &describe->others;
+    uint64_t owners[LEAT_NODES_MAX];
+    uint32_t count = leat_gather_owners(describe->call.core, describe->desc, owners);
+    *others = (struct leat_gather){.core = describe->call.core,
+                                   .kind = LEAT_KIND_STREAM_DESCRIBE,
+                                   .control = describe->kept.control,
+                                   .control_bytes = describe->kept.control_bytes,
+                                   .on_answer = others_on_answer,
+                                   .on_done = others_on_done,
+                                   .owner = describe};
+    others->parts = leat_call_memory(&describe->call, count + 1, sizeof *others->parts);
+    if (others->parts == NULL) return false;
+    others->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        others->parts[i].node = owners[i];
+    return true;
 }
 
 /* ---- logs of this node ---- */
@@ -325,7 +314,7 @@ static void describe_deliver_back(void *actor, struct leat_mail *mail)
     if (describe->call.by_link)
         describe_answer(describe);
     else
-        describe_ask_others(describe);
+        leat_gather_start(&describe->others);
 }
 
 static void describe_deliver(void *actor, struct leat_mail *mail)
@@ -371,13 +360,10 @@ static void describe_begin(struct describe_call *describe)
     const struct leat_stream_desc *desc = describe->desc;
     uint32_t per_streamlet = desc->settings.logs;
     describe->count = desc->streamlet_count * per_streamlet;
-    describe->part_max =
-        desc->streamlet_count < LEAT_NODES_MAX ? desc->streamlet_count : LEAT_NODES_MAX;
     /* The larger array comes last: it may take all the room that is left. */
-    describe->parts =
-        leat_call_memory(&describe->call, describe->part_max, sizeof *describe->parts);
-    describe->logs = leat_call_memory(&describe->call, describe->count, sizeof *describe->logs);
-    if (describe->logs == NULL || describe->parts == NULL) {
+    if (others_init(describe))
+        describe->logs = leat_call_memory(&describe->call, describe->count, sizeof *describe->logs);
+    if (describe->logs == NULL) {
         describe_end(describe);
         leat_call_refuse(&describe->call, LEAT_E_AGAIN, NULL);
         return;

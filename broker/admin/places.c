@@ -12,6 +12,7 @@
 #include "broker/data/partition.h"
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
+#include "broker/net/gather.h"
 #include "replication/primary/primary.h"
 
 /* One round of questions about a stream: to this node's own cores, and to the other owners. */
@@ -22,9 +23,10 @@ struct places {
     void (*on_done)(struct places *places);
     struct leat_mail mail;
     uint32_t parts_out;
-    struct leat_list parts; /* questions to other owners */
     /* of a round whose answers are remembered: */
-    struct leat_list link; /* core->placer->asks */
+    struct leat_gather others;
+    uint8_t control[16];
+    struct leat_list link; /* core->placer->asks; alone: the core has ended */
     uint64_t serial;
 };
 
@@ -78,20 +80,10 @@ static void places_deliver(void *actor, struct leat_mail *mail)
 
 /* ---- places of other nodes ---- */
 
-/* Lives until its answer has come, which may be after `places` has gone. */
-struct places_part {
-    struct leat_ask ask;
-    struct leat_list link;
-    struct places *places; /* NULL: the caller has ended */
-    uint64_t owner;
-    uint8_t control[16];
-};
-
 /* [[number of whole copies, numbers of nodes...]...]; empty for logs of other owners, and for logs whose first
  * segment has not begun. */
-static void part_read(const struct places_part *part, const struct leat_frame *answer)
+static void owner_read(const struct places *places, uint64_t owner, const struct leat_frame *answer)
 {
-    const struct places *places = part->places;
     const struct leat_stream_desc *desc = places->desc;
     uint32_t per_streamlet = desc->settings.logs;
     struct leat_msg_reader reader;
@@ -102,7 +94,7 @@ static void part_read(const struct places_part *part, const struct leat_frame *a
         struct leat_log_places *log = &places->logs[i];
         if (reader.failed) return;
         if (row.bytes == 0 || row.bytes > sizeof log->others.nodes + 1) continue;
-        if (desc->streamlets[i / per_streamlet].owner != part->owner) continue;
+        if (desc->streamlets[i / per_streamlet].owner != owner) continue;
         if ((uint8_t)row.text[0] > row.bytes - 1) continue;
         log->known = true;
         log->others.count = (uint8_t)(row.bytes - 1);
@@ -111,58 +103,53 @@ static void part_read(const struct places_part *part, const struct leat_frame *a
     }
 }
 
-static void part_on_done(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
-                         const char *why)
+static bool core_has_ended(const struct places *places)
 {
-    struct places_part *part = ask->owner;
-    struct places *places = part->places;
-    (void)why; /* the owner is asked again later */
-    if (places != NULL && rc == LEAT_OK) part_read(part, answer);
-    leat_list_remove(&part->link);
-    leat_mem_free(part);
-    if (places != NULL) part_ended(places);
+    return leat_list_empty(&places->link);
 }
 
-static bool part_start(struct places *places, uint64_t owner)
+static void others_on_answer(struct leat_gather *gather, uint32_t at, leat_err rc,
+                             const struct leat_frame *answer, const char *why)
 {
-    struct places_part *part = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *part);
+    (void)why; /* the owner is asked again later */
+    if (rc == LEAT_OK && !core_has_ended(gather->owner))
+        owner_read(gather->owner, gather->parts[at].node, answer);
+}
+
+static void ask_free(struct places *places);
+
+static void others_on_done(struct leat_gather *gather)
+{
+    if (core_has_ended(gather->owner))
+        ask_free(gather->owner);
+    else
+        part_ended(gather->owner);
+}
+
+/* false: no memory. */
+static bool others_init(struct places *places)
+{
+    struct leat_gather *others = &places->others;
     struct leat_msg_writer writer;
-    struct leat_error error;
-    if (part == NULL) return false;
-    leat_list_init(&part->link);
-    part->places = places;
-    part->owner = owner;
-    part->ask.on_done = part_on_done;
-    part->ask.owner = part;
-    part->ask.timeout_us = LEAT_PLACES_ASK_US_MAX;
-    leat_msg_writer_init(&writer, part->control, sizeof part->control);
+    uint64_t owners[LEAT_NODES_MAX];
+    uint32_t count = leat_gather_owners(places->core, places->desc, owners);
+    others->parts = leat_mem_calloc(LEAT_MEM_BROKER, count + 1, sizeof *others->parts);
+    if (others->parts == NULL) return false;
+    others->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        others->parts[i].node = owners[i];
+    leat_msg_writer_init(&writer, places->control, sizeof places->control);
     leat_msg_places_ask_write(&writer, &(struct leat_msg_places_ask){places->desc->id});
-    if (leat_ask_start(places->core, &part->ask, owner, LEAT_KIND_PLACES, part->control,
-                       writer.used, &error) != LEAT_OK) {
-        leat_mem_free(part);
-        return false;
-    }
-    leat_list_push_back(&places->parts, &part->link);
+    others->core = places->core;
+    others->kind = LEAT_KIND_PLACES;
+    others->control = places->control;
+    others->control_bytes = writer.used;
+    others->timeout_us = LEAT_PLACES_ASK_US_MAX;
+    others->on_answer = others_on_answer;
+    others->on_done = others_on_done;
+    others->owner = places;
     places->parts_out++;
     return true;
-}
-
-static bool is_asked(const struct places *places, uint64_t owner)
-{
-    for (const struct leat_list *it = places->parts.next; it != &places->parts; it = it->next)
-        if (LEAT_CONTAINER(it, const struct places_part, link)->owner == owner) return true;
-    return false;
-}
-
-static void ask_others(struct places *places)
-{
-    const struct leat_stream_desc *desc = places->desc;
-    uint64_t silent = 0; /* the last node that can't be asked: it may own the next streamlet too */
-    for (uint32_t s = 0; s < desc->streamlet_count; s++) {
-        uint64_t owner = desc->streamlets[s].owner;
-        if (owner == silent || leat_core_owns(places->core, desc, s)) continue;
-        if (!is_asked(places, owner) && !part_start(places, owner)) silent = owner;
-    }
 }
 
 /* Zeros but on_done. false: no memory. */
@@ -170,7 +157,6 @@ static bool places_init(struct places *places, struct leat_core *core,
                         struct leat_stream_desc *desc)
 {
     uint32_t count = desc->streamlet_count * desc->settings.logs;
-    leat_list_init(&places->parts);
     leat_list_init(&places->link);
     places->logs = leat_mem_calloc(LEAT_MEM_ROWS, count, sizeof *places->logs);
     if (places->logs == NULL) return false;
@@ -233,7 +219,8 @@ static void ask_free(struct places *places)
 {
     leat_list_remove(&places->link);
     leat_mem_free(places->logs);
-    leat_stream_desc_unref(places->desc);
+    if (places->desc != NULL) leat_stream_desc_unref(places->desc);
+    leat_mem_free(places->others.parts);
     leat_mem_free(places);
 }
 
@@ -260,8 +247,9 @@ static void ask_on_done(struct places *places)
 static bool ask_start(struct leat_core *core, struct leat_known_places *known)
 {
     struct places *places = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *places);
-    if (places == NULL || !places_init(places, core, known->stream->desc)) {
-        leat_mem_free(places);
+    if (places == NULL) return false;
+    if (!places_init(places, core, known->stream->desc) || !others_init(places)) {
+        ask_free(places);
         return false;
     }
     places->on_done = ask_on_done;
@@ -271,7 +259,7 @@ static bool ask_start(struct leat_core *core, struct leat_known_places *known)
     known->asking = true;
     known->asked = known->stream->desc;
     known->asked_us = leat_core_now(core);
-    ask_others(places);
+    leat_gather_start(&places->others);
     leat_core_mail(core, 0, &places->mail, places_deliver);
     return true;
 }
@@ -317,10 +305,8 @@ void leat_places_fini(struct leat_core *core)
     LEAT_LIST_EACH(&core->admin->placer->asks, it)
     {
         struct places *places = LEAT_CONTAINER(it, struct places, link);
-        struct leat_list *link;
-        while ((link = leat_list_pop_front(&places->parts)) != NULL)
-            LEAT_CONTAINER(link, struct places_part, link)->places = NULL;
-        ask_free(places);
+        leat_list_remove(&places->link);
+        if (places->others.out == 0) ask_free(places); /* else after the last answer */
     }
 }
 
