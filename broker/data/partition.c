@@ -161,7 +161,7 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
     partition->backfill_node_down &= tail->backfill_follows;
     partition->backfill_pass_node_down = false;
     leat_err rc = leat_replicate_attach(partition, segs, seg_count, tail, &store_port);
-    if (rc == LEAT_OK && strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0)
+    if (rc == LEAT_OK && partition->stream->has_groups)
         rc = core->node->hooks->groups_attach(partition, &options);
     if (rc == LEAT_OK)
         rc = leat_log_create(core->env, &store_port, &core->timers, &options, segs, seg_count, tail,

@@ -15,6 +15,7 @@ struct leat_stream {
     uint64_t logs;                    /* as counted in logs_known */
     struct leat_begun *begun;         /* a reference: the stream's logs here that have begun */
     struct leat_known_places *places; /* where its copies are; NULL: no request asked lately */
+    bool has_groups;                  /* LEAT_GROUPS_STREAM_NAME: its logs are homes of groups */
     bool published;                   /* every core has its logs: clients may learn of the stream */
     bool deleted;                     /* its deletion is committed, and on its way over the cores */
     bool logs_missing;                /* some could not be made here: the tick tries again */

@@ -67,6 +67,7 @@ leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
     if (core->data->stream_count > core->data->stream_mask) streams_grow(core);
     leat_stream_desc_ref(desc);
     stream->desc = desc;
+    stream->has_groups = strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0;
     leat_list_init(&stream->waiters);
     uint32_t by_id = desc->id & core->data->stream_mask;
     uint32_t by_name = leat_name_hash(desc->name, strlen(desc->name)) & core->data->stream_mask;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A start's last step: each core makes its logs from what was decided and what was found. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/bug.h"
@@ -196,8 +195,7 @@ static leat_err fresh_make(struct leat_node *node, struct leat_core *core,
                            struct leat_stream *stream, const struct leat_log_decision *decision,
                            struct here *here)
 {
-    const bool room = strcmp(stream->desc->name, LEAT_GROUPS_STREAM_NAME) == 0 ||
-                      leat_node_heap_admits(node, leat_core_now(core));
+    const bool room = stream->has_groups || leat_node_heap_admits(node, leat_core_now(core));
     leat_err rc = room ? log_make(node, core, stream, decision, here) : LEAT_E_NO_MEMORY;
     if (rc != LEAT_E_NO_MEMORY && rc != LEAT_E_TOO_MANY) return rc;
     if (!stream->logs_missing)

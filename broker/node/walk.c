@@ -5,8 +5,6 @@
  * that wait for the stream are woken. Why twice: a client learns a stream from one core and uses it at another core
  * at once, so by then the stream must exist on every core. The rounds visit the cores in one order, so events keep
  * their order: each core finishes an event, in pieces, before the next event (news.h). */
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/mem.h"
@@ -224,8 +222,7 @@ static int32_t log_make(struct leat_core *core, struct leat_stream *stream, stru
         return LEAT_NEWS_LOG_COST;
     }
     /* Without logs of the groups' own stream no group could be read; these logs are few, and the heap has a spare. */
-    const bool room = strcmp(desc->name, LEAT_GROUPS_STREAM_NAME) == 0 ||
-                      leat_node_heap_admits(core->node, leat_core_now(core));
+    const bool room = stream->has_groups || leat_node_heap_admits(core->node, leat_core_now(core));
     leat_err rc = LEAT_E_AGAIN;
     if (room)
         rc = leat_partition_create(core, stream, ref, desc->streamlets[ref.streamlet].epoch, NULL,

@@ -497,8 +497,7 @@ static void fresh_logs_come_after_the_others(void **state)
         it.decisions[1].log.streamlet = 2;
         if (i == 1) it.heap_full = true;
         if (i == 2) alone.stream.logs_missing = true, it.heap_full = true;
-        if (i == 3)
-            snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
+        if (i == 3) alone.stream.has_groups = true;
         if (i == 3) it.heap_full = true;
         assert_int_equal(adopts(0), LEAT_OK);
         static const char *const fresh[] = {

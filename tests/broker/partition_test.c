@@ -189,8 +189,7 @@ static void log_that_cant_be_made_leaves_nothing(void **state)
         begin();
         struct leat_partition *partition;
         const struct leat_log_tail tail = {0};
-        if (i < 3)
-            snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
+        if (i < 3) alone.stream.has_groups = true;
         if (i == 0) it.attach = LEAT_E_DISK;
         if (i == 1) it.groups = LEAT_E_DISK;
         if (i >= 2) it.create = LEAT_E_DISK;
@@ -231,7 +230,7 @@ static void log_of_groups_is_made_with_them(void **state)
 {
     (void)state;
     begin();
-    snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
+    alone.stream.has_groups = true;
     struct leat_partition *partition = make(0);
     assert_said("attach, 0 segments\n"
                 "attach groups\n"

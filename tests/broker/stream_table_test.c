@@ -20,7 +20,7 @@
 #include "broker/net/core.h"
 #include "tests/broker/parts.h"
 
-enum { BUCKETS = 4, LOGS = 3 };
+enum { BUCKETS = 4, LOGS = 3, GROUPS_ID = 7 };
 
 struct desk {
     struct leat_node node;
@@ -58,7 +58,10 @@ static void desk_destroy(struct desk *desk)
 
 static void name_of(uint32_t id, char out[16])
 {
-    snprintf(out, 16, "stream-%u", id);
+    if (id == GROUPS_ID)
+        snprintf(out, 16, "%s", LEAT_GROUPS_STREAM_NAME);
+    else
+        snprintf(out, 16, "stream-%u", id);
 }
 
 static struct leat_stream_desc *desc_make(uint32_t id, uint32_t streamlets)
@@ -92,6 +95,7 @@ static void assert_found(struct desk *desk, uint32_t id, const struct leat_strea
     name_of(id, name);
     assert_ptr_equal(leat_stream_find(&desk->core, id), stream);
     assert_ptr_equal(leat_stream_find_name(&desk->core, name, strlen(name)), stream);
+    if (stream != NULL) assert_int_equal(stream->has_groups, id == GROUPS_ID);
 }
 
 static void streams_are_found_however_many_there_are(void **state)

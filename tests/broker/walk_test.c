@@ -183,7 +183,8 @@ static void log_that_cant_be_made_is_made_later(void **state)
         if (i == 0) it.create = LEAT_E_DISK;
         if (i > 0) it.no_heap = true;
         if (i == 2)
-            snprintf(alone.desc->name, sizeof alone.desc->name, "%s", LEAT_GROUPS_STREAM_NAME);
+            for (unsigned q = 0; q < ALONE_CORES; q++)
+                it.streams[q].has_groups = true;
         leat_node_on_stream(&alone.node, alone.desc);
         alone_deliver();
         static const char *const expected[] = {
