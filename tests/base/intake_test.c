@@ -223,7 +223,8 @@ static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
     leat_intake_hold(&rig.intake, &rig.members[4], 0);
     assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[5]);
     assert_true(leat_intake_crowded(&rig.intake, LEAT_NET_CLIENTS));
-    /* While others wait, the connection is read by little, though there is room; while nobody waits, like any other. */
+    /* While others wait, the blamed connection is read in small pieces only, though there is room. Without waiting
+     * connections, or once the blame has ended, it is read like any other. */
     leat_intake_leave(&rig.intake, &rig.members[0]);
     (void)join(&rig, 0, 0, LEAT_NET_CLIENTS); /* remembered */
     assert_false(leat_intake_full(&rig.intake, &rig.members[0]));
@@ -505,7 +506,7 @@ static void addresses_that_are_chosen_for_it_do_not_collide(void **state)
     const struct leat_random random = {&draws, draw, NULL};
     leat_xoshiro_seed(&draws, 1);
     aimed_make(keys);
-    assert_int_equal(fullest(keys, NULL), KEYS); /* the keys are what they are made for */
+    assert_int_equal(fullest(keys, NULL), KEYS); /* all keys have the same CRC */
     for (unsigned round = 0; round < 200; round++) {
         struct leat_key_hash hash;
         leat_key_hash_init(&hash, &random);

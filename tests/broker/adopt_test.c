@@ -300,7 +300,7 @@ static void log_goes_on_behind_its_decided_end(void **state)
 {
     (void)state;
     begin();
-    (void)decided(0, UINT64_MAX); /* a log without segments, which has one here */
+    (void)decided(0, UINT64_MAX); /* the decided log has no segments, a segment of it is here */
     (void)found(0, 0, LEAT_FATE_KEPT);
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said("core 0 makes 7/1/0, epoch 9, of none; next 0 at 0, behind 0:0\n"

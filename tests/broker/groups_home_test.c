@@ -108,7 +108,7 @@ static void other_node_is_the_home(void **state)
         asks(writer);
         assert_said(more == 0 ? "hand on to 55\n" : "refuse TOO_LARGE\n");
     }
-    /* Handed on: the name of the owner follows the request. */
+    /* A request that another node has handed on: the number of its client's address follows the request. */
     alone.desc->streamlets[1].owner = ALONE_SELF;
     calls.by_link = true;
     calls.peer.conn = NULL;

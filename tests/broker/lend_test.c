@@ -200,7 +200,7 @@ static void who_leaves_its_rest_for_longest_is_closed(void **state)
     for (unsigned i = 0; i < PEERS; i++)
         assert_int_equal(desk->conns[i].closed, i == 0);
     desk_free(desk);
-    desk = desk_new(); /* nor the last one, if it holds more than the newcomer's */
+    desk = desk_new(); /* nor the last address that holds more than the newcomer's */
     lends_and_has_back(desk, 0, 60 * KIB);
     lends_and_has_back(desk, 2, 30 * KIB);
     lends_and_has_back(desk, 3, 20 * KIB);

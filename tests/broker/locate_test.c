@@ -196,7 +196,7 @@ static void buffer_is_waited_for(void **state)
 
 /* ---- whose turn ---- */
 
-/* Goal: a connection has one locate at work; a link, which stands for many connections, has all of its locates. */
+/* Goal: a connection has one locate at work; all locates of a link, which stands for many connections, are at work. */
 static void connection_has_one_at_work(void **state)
 {
     (void)state;

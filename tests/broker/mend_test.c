@@ -414,7 +414,7 @@ static void segment_of_a_log_that_has_gone_is_not_given_up(void **state)
     end();
 }
 
-/* Goal: a node that could not be asked restarts the time after which no node has the segment. */
+/* Goal: a node that could not be asked restarts the time after which the segment is given up. */
 static void nobody_has_it_only_where_all_could_be_asked(void **state)
 {
     (void)state;

@@ -396,7 +396,7 @@ static void last_part_is_for_small_answers_of_those_who_owe_nothing(void **state
     for (unsigned i = 0; i < 8; i++)
         desk->conns[i].copied = 2 * MIB; /* far more than there is */
     assert_true(leat_output_fits(&desk->peers[8], LAST));
-    assert_true(leat_output_fits(&desk->peers[8], LAST)); /* now the first is taken */
+    assert_true(leat_output_fits(&desk->peers[8], LAST)); /* the first answer has been taken */
     assert_false(leat_output_fits(&desk->peers[8], LAST + 1));
     assert_false(leat_output_fits(&desk->peers[3], LAST));
     assert_int_equal(desk->core.output.last, LAST);

@@ -332,8 +332,8 @@ static void older_segments_are_looked_for_now_and_then(void **state)
     end();
 }
 
-/* Goal: damage at the front that was not known at the start is reported once it is known; a stopped log says already
- * why. */
+/* Goal: damage at the front that was not known at the start is reported once it is known; damage of a stopped log is
+ * not reported: the log has reported why it stopped. */
 static void damage_in_front_is_told_later(void **state)
 {
     (void)state;

@@ -391,7 +391,7 @@ static void loss_accepted_while_the_core_stops_is_waited_for(void **state)
     }
 }
 
-/* Goal: the call also ends where the stream is deleted at each step. */
+/* Goal: the call also ends where its stream is deleted, at whichever step. */
 static void loss_accepted_of_a_stream_that_goes_ends(void **state)
 {
     (void)state;

@@ -443,9 +443,9 @@ static void stream_that_goes_before_it_is_told_of_stays_untold(void **state)
     desk_free(desk);
 }
 
-/* Goal: a stream of many logs is made, changed and deleted in pieces, between which other connections have their turn.
- * News that comes after the stream waits for it, and so does a caller that asks for all that is committed. Method: the
- * core has as many logs as it may, so each log that it tries to make is missing. */
+/* Goal: a stream of many logs is made, changed and deleted in pieces, between which other work has its turns. News that
+ * comes after the stream waits for it, and so does a caller that asks for all that is committed. Method: the core has
+ * as many logs as it may, so each log that it tries to make is missing. */
 static void stream_of_many_logs_comes_and_goes_in_pieces(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static void segment_of_a_later_owner_ends_it(void **state)
     ends();
 }
 
-/* Goal: no longer copy of a candidate is looked at, and a candidate is pulled whole. */
+/* Goal: a copy that is longer than its candidate is not looked at, and a candidate is pulled whole. */
 static void candidate_is_pulled_whole(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void log_that_goes_already_is_waited_for(void **state)
     ends();
 }
 
-/* Goal: the log is not made twice. */
+/* Goal: a takeover whose log has been made meanwhile ends, and makes no second log. */
 static void log_that_is_made_ends_the_takeover(void **state)
 {
     (void)state;

@@ -240,8 +240,8 @@ static void older_segments_come_up_to_where_the_log_begins(void **state)
     }
 }
 
-/* Goal: where the segment behind a hole names no earlier segment, nothing was lost: the earlier segment was given up.
- * Before any other segment a node may have one all the same. */
+/* Goal: where the segment that comes into a hole names no earlier segment, nothing before it was lost: the earlier
+ * segment was given up. Before any other segment a node may have one all the same. */
 static void what_comes_into_a_hole_ends_at_a_jump(void **state)
 {
     (void)state;
