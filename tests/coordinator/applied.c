@@ -313,7 +313,7 @@ static struct said said_once(struct applied_dice *dice, struct leat_machine *m)
     return it;
 }
 
-/* Draws several times, until the streamlet's owner lives, or does not. */
+/* Draws up to four times, until the owner lives, or does not, as `lives` says. */
 static struct said said_any(struct applied_dice *dice, struct leat_machine *m, bool lives)
 {
     struct said it = said_once(dice, m);

@@ -353,8 +353,8 @@ static void question_of_too_much_is_refused(void **state)
     answer_arrives(LEAT_E_CANCELLED);
 }
 
-/* Rows as other versions may write them: further fields are skipped; rows with fewer fields, or fields of another type,
- * are refused. */
+/* Rows as other versions may write them: further fields are skipped; rows with fewer fields, or of an unknown kind of
+ * replica, are refused. */
 static void rows_of_another_form(void **state)
 {
     (void)state;

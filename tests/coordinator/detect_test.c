@@ -279,7 +279,8 @@ static void round_that_comes_late_judges_nobody_for_it(void **state)
     calls[0] = '\0';
 }
 
-/* A leader that has heard no majority within its patience says that it is deaf, unless it has just begun to lead. */
+/* A leader says that it is deaf when it has heard no majority of the voters, each within the patience for this voter,
+ * unless it has just begun to lead. */
 static void leader_that_hears_no_majority_is_deaf(void **state)
 {
     (void)state;

@@ -408,10 +408,10 @@ static void expect_numbers(struct leat_msg_reader *reader, const uint64_t *value
         assert_true(leat_msg_read_u64(reader) == values[i]);
 }
 
-/* Whether the replica may have acked records: the replica is not lost and not empty. In the log's stamp epoch the
- * replica may be open or provisional; in another epoch the replica must be closed and not provisional. Where the record
- * says where the stamp epoch began, a replica of another epoch must not lie after that place, and in the segment of
- * that place the replica must have exactly that end. */
+/* Whether the replica may have acked records. A lost or empty replica has none; any other replica of the log's stamp
+ * epoch may have some. A replica of another epoch has none if the log had no segment when the stamp epoch began, or if
+ * the replica lies after the place where that epoch began. In the segment of that place the replica must have exactly
+ * that end, if the record has its length. Any other replica of another epoch must be closed and not provisional. */
 static bool is_left(const struct leat_log_record *record, const struct leat_replica_row *row)
 {
     const struct leat_tail_record *began = &record->began;

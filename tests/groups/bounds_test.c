@@ -407,7 +407,7 @@ static void group_that_all_have_left_has_shared_out_nothing(void **state)
     home_free(home);
 }
 
-/* Goal: a group counts its bytes and memory from the first on. */
+/* Goal: a group counts its bytes and memory from its creation on. */
 static void new_set_counts_what_it_takes(void **state)
 {
     (void)state;
