@@ -544,7 +544,7 @@ static leat_err on_damaged(void *owner, const struct leat_segment *seg)
     return LEAT_OK;
 }
 
-/* A log with somebody above it, opened and left to itself. */
+/* A log with an application, opened and left to itself. */
 static struct fake *told_of(const struct says *says, bool in_memory, bool jumped)
 {
     struct fake *fake = watch(LEAT_DURABILITY_MEMORY);
@@ -564,15 +564,15 @@ static struct fake *told_of(const struct says *says, bool in_memory, bool jumped
     return fake;
 }
 
-/* Its end would ask whoever is above. */
+/* At its end the log would ask its application for a snapshot, and this application has none. */
 static void told_end(struct fake *fake)
 {
     fake->log->options.app.ctx = NULL;
     watch_end(fake);
 }
 
-/* Goal: a log wakes by itself for who is above it, and tells that all was read, once; not where it is damaged, or
- * waits. */
+/* Goal: a log with an application wakes by itself, and tells the application once that all records were read. A log
+ * that is damaged, or waits, does not. */
 static void who_is_above_is_told_when_all_was_read(void **state)
 {
     (void)state;
@@ -611,7 +611,7 @@ static void last_segment_that_is_damaged_is_asked_for(void **state)
             fake_turn_end(fake);
             assert_true(fake_deliver(fake));
         }
-        fake_turn_end(fake); /* it is read */
+        fake_turn_end(fake); /* the last segment is read */
         assert_true(fake->log->warming);
         if (ends) fake->log->ending = LOG_STOPPING;
         fake_settle(fake);
@@ -643,11 +643,11 @@ static void last_segment_whose_file_is_cut_is_damaged(void **state)
         watch_end(fake);
     }
     TRACE_IS("segment 8 is damaged: its file is too short\n"
-             "room\n" /* whoever waits is refused */
+             "room\n" /* appends that wait for room try again, and are refused */
              "segment 8 is damaged: its file is too short\n");
 }
 
-/* Goal: segments that retention has let go of do not come back as missing, when it is found where the log began. */
+/* Goal: segments that retention has dropped do not come back as missing when the log finds where it began. */
 static void front_that_is_let_go_of_is_not_missing(void **state)
 {
     (void)state;

@@ -413,7 +413,8 @@ static void stops_at_once(unsigned times)
     leat_os_arena_stop(actor.arena);
 }
 
-/* Goal: memory that is asked for goes before pages that nobody waits for, and a step that went is not touched. */
+/* Goal: a requested shrink comes before the touching of pages, for which nobody waits; a step that was given back is
+ * not touched. */
 static void pool_shrinks_before_it_is_touched(void **state)
 {
     (void)state;

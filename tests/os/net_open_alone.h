@@ -190,7 +190,7 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
                   ? script[LOOKUP].says[script[LOOKUP].next++]
                   : __real_getaddrinfo(host, port, &numeric, out);
     lists += !rc;
-    if (rc) *out = (struct addrinfo *)(uintptr_t)1; /* no page says that *out stays then */
+    if (rc) *out = (struct addrinfo *)(uintptr_t)1; /* no manual says that *out stays then */
     return (int)rc;
 }
 
