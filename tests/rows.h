@@ -74,7 +74,7 @@ static inline void rows_form_fill(const struct leat_msg_row *row, char *value, u
 
 static inline void rows_fill(const struct leat_msg_row *row, char *value, uint64_t *state);
 
-/* One of the two, and the other as well: nobody looks at that. */
+/* A value for each of the two members; the flag says which one counts. */
 static inline void rows_either_fill(const struct leat_msg_field *field, char *value,
                                     uint64_t *state)
 {
@@ -84,7 +84,8 @@ static inline void rows_either_fill(const struct leat_msg_field *field, char *va
     rows_fill(field->row(), value + field->at, state);
 }
 
-/* The field is zero, and is written all the same because of another one; or not; or is not zero. */
+/* Half of the fields are zero; half of the zero fields are written all the same, because another field has its largest
+ * value. */
 static inline void rows_other_fill(const struct leat_msg_field *field, char *value, uint64_t number)
 {
     LEAT_ASSERT(field->kind == LEAT_MSG_FIELD_U64);

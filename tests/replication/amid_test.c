@@ -277,7 +277,7 @@ static void refused_row(void)
 }
 
 /* Goal: the copies of a head are confirmed without the bytes passed over. A replica that is no copy of the head is
- * dropped when enough copies have answered. */
+ * dropped when there are enough copies, and each of them counts. */
 static void row_of_a_head_is_judged(void **state)
 {
     (void)state;
@@ -528,7 +528,7 @@ static unsigned calls_to(unsigned node, unsigned kind)
     return count;
 }
 
-/* Goal: requests that wait for room in a link are sent when there is, all of them. */
+/* Goal: all requests that wait for room in a link are sent when there is room. */
 static void requests_wait_for_room_in_the_link(void **state)
 {
     (void)state;
@@ -553,11 +553,11 @@ static void requests_wait_for_room_in_the_link(void **state)
     assert_int_equal(copy->state, REP_COPY_CLOSED);
     unsigned free_ops = 0;
     LEAT_LIST_EACH(&rig->primary->ops_free, it) free_ops++;
-    assert_true(free_ops >= 2); /* both are used again */
+    assert_true(free_ops >= 2); /* the structs of both are free */
     trace_begin();
 }
 
-/* Goal: so do rows that wait for one answer: none is taken for sent, and each is sent once there is room. */
+/* Goal: rows of one batch wait for room, too: no row counts as sent before, and each row is sent once there is room. */
 static void rows_wait_for_room_in_the_link(void **state)
 {
     (void)state;
@@ -588,7 +588,7 @@ static void rows_wait_for_room_in_the_link(void **state)
     trace_begin();
 }
 
-/* Goal: an answer with another number of rows says nothing of any: what was to be flushed there is not. */
+/* Goal: an answer with another number of rows is an answer for no row: no copy counts as flushed. */
 static void answer_with_another_number_of_rows_flushes_nothing(void **state)
 {
     (void)state;
@@ -600,7 +600,7 @@ static void answer_with_another_number_of_rows_flushes_nothing(void **state)
     assert_false(rep_is_held(rig->log));
     uint32_t bytes = rep_pairs_encode(rows, 2, control, sizeof control);
     rig_answer_bytes(rig, 1, LEAT_REP_FLUSH, LEAT_OK, control, bytes);
-    assert_true(rep_is_held(rig->log)); /* it is lost: nothing is acked under this version */
+    assert_true(rep_is_held(rig->log)); /* the copy is lost: no ack under this generation */
     for (unsigned i = 0; i < set->copy_count; i++)
         assert_int_equal(set->copies[i]->flushed, 0);
     trace_begin();

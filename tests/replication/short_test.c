@@ -120,7 +120,7 @@ static void logs_are_found_by_all_of_their_name(void **state)
 }
 
 /* Goal: work that can't begin for lack of memory begins a little later. A reserve for which the tables have no place is
- * refused, and does not reach the store: a segment without its copies would be acked by no backup. */
+ * refused, and does not reach the store: its records would be acked without any backup. */
 static void step_without_memory_is_taken_later(void **state)
 {
     (void)state;

@@ -392,7 +392,7 @@ static void on_done(struct leat_disk_io *io)
 }
 
 /* Goal: a round writes each block with a joined row once, as the block was at that time, up to the limit of blocks.
- * Rows that were joined lazily are written in the next round that writes any block. */
+ * Rows that were joined lazily are written in the next round that has other work, and room for their block. */
 static void catalogue_round_writes_each_block_once(void **state)
 {
     (void)state;

@@ -245,7 +245,7 @@ static void judge_calls_damage_by_its_name(void **state)
 }
 
 /* Goal: an end with any bytes but zeros after it is ragged, and the number of these bytes is reported. The memory of
- * the killed process is used where its bytes are more and whole. */
+ * the killed process is used where it has more bytes, and these are whole. */
 static void judge_tells_a_ragged_end(void **state)
 {
     (void)state;

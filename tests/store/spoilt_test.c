@@ -539,8 +539,8 @@ static void spoilt_full_segment_is_found_parked(void **state)
 
 /* ---- mends ---- */
 
-/* Goal: a segment that never reached its file has no bytes in memory either: a repair from memory is refused, and does
- * not mark the file's bytes as corrupt. */
+/* Goal: a segment never reached its file, and its memory is gone: a repair from memory is refused, and does not mark
+ * the file's bytes as corrupt. */
 static void spoilt_memory_is_no_damage_of_a_file(void **state)
 {
     (void)state;
