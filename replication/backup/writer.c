@@ -213,7 +213,7 @@ void backup_attach(struct leat_backup *backup, const struct leat_link_identity *
     if (!rc && !writer) rc = writer_new(backup, who, &writer, &error);
     if (!rc && writer->fenced) rc = LEAT_E_AGAIN; /* released, and its memory is on its way back */
     if (!rc && (writer->failed || writer->starved)) rc = LEAT_E_NO_MEMORY;
-    if (rc == LEAT_E_NO_MEMORY && writer && writer->starved && !writer->grow.rc)
+    if (rc == LEAT_E_NO_MEMORY && writer && writer->starved && !may_grow(writer))
         no_step(backup, &error);
     if (!rc && writer->attach_count == BACKUP_ATTACHES_MAX) rc = LEAT_E_AGAIN;
     if (rc) {

@@ -13,6 +13,7 @@ static struct {
     leat_err open_rc;
     bool told; /* of writers, by the coordinators */
     uint64_t less;
+    char text[LEAT_ERROR_TEXT_BYTES]; /* of the last refusal */
 } memory;
 
 static leat_err host_open(void *ctx, const char *writer, uint64_t incarnation, uint64_t limit_bytes,
@@ -57,11 +58,18 @@ static uint64_t less_bytes(void *arg)
     return memory.less;
 }
 
+static void refuse(void *ctx, const struct leat_link_ticket *ticket, leat_err rc, const char *text)
+{
+    rig_refuse(ctx, ticket, rc, text);
+    snprintf(memory.text, sizeof memory.text, "%s", text);
+}
+
 static struct rig *rig_memory(void)
 {
     struct rig *rig = rig_new();
     struct leat_backup_options *options = &rig->backup->options;
     memset(&memory, 0, sizeof memory);
+    options->net.refuse = refuse;
     memory.real = options->rmem;
     memory.told = true;
     memory.host = *memory.real;
@@ -158,43 +166,156 @@ static void writer_without_a_first_step_is_refused(void **state)
     rig_free(rig);
 }
 
+static void arena_on_grown(struct leat_arena_grow *grow)
+{
+    trace("grown: %s\n", leat_err_name(grow->rc));
+}
+
+static void fence_on_done(void *arg)
+{
+    (void)arg;
+    trace("fence is over\n");
+}
+
+/* Goal: a writer without memory is told what helps only where the memory for all writers is taken; a failure of the
+ * host is told as it is. */
+static void refusal_names_a_remedy_only_where_it_helps(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_memory();
+    rig->backup->options.first_bytes_max = rig->backup->options.writers_bytes_max = 1;
+    attach(rig, "w3", 13);
+    assert_non_null(strstr(memory.text, "larger --memory"));
+    memory.text[0] = '\0';
+    attach(rig, "w3", 13); /* again, with nothing under way */
+    assert_non_null(strstr(memory.text, "larger --memory"));
+    rig->backup->options.first_bytes_max = rig->backup->options.writers_bytes_max = 0;
+    attach(rig, "w4", 14);
+    grown(rig, LEAT_E_NO_MEMORY);
+    assert_non_null(strstr(memory.text, "none is left"));
+    attach(rig, "w4", 14);
+    assert_string_equal(memory.text, leat_err_text(LEAT_E_NO_MEMORY));
+    rig->backup->options.first_bytes_max = rig->backup->options.writers_bytes_max = 1;
+    backup_writer_find(rig->backup, "w3", 13)->starved = false;
+    backup_writer_find(rig->backup, "w3", 13)->failed = true;
+    attach(rig, "w3", 13);
+    assert_string_equal(memory.text, leat_err_text(LEAT_E_NO_MEMORY));
+    TRACE_IS("open w3 13 up to 2\n"
+             "1: NO_MEMORY\n"
+             "2: NO_MEMORY\n"
+             "open w4 14 up to 2\n"
+             "grow w4\n"
+             "3: NO_MEMORY\n"
+             "4: NO_MEMORY\n"
+             "5: NO_MEMORY\n");
+    rig_free(rig);
+}
+
+/* Goal: a writer that has memory and gets no more of it keeps what it has: its next session is granted, also when the
+ * coordinators don't name its node any more. */
+static void writer_that_gets_no_more_keeps_its_memory(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_memory();
+    struct backup_writer *writer = backup_writer_find(rig->backup, "w1", 11);
+    struct leat_arena_grow grow = {.on_grown = arena_on_grown};
+    rig->backup->options.writers_bytes_max = 1;
+    writer->arena.grow(writer->arena.ctx, &grow);
+    world_run(rig->world, 50 * 1000);
+    assert_int_equal(grow.rc, LEAT_E_NO_MEMORY);
+    memory.told = false;
+    attach(rig, "w1", 11);
+    TRACE_IS("grown: NO_MEMORY\n"
+             "3: answer\n");
+    rig_free(rig);
+}
+
+/* Goal: a fenced writer that the coordinators never named is told of the fence, which is for good. */
+static void fenced_writer_is_told_of_its_fence(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_memory();
+    memory.told = false;
+    assert_int_equal(leat_backup_fence(rig->backup, "w3", 13, fence_on_done, NULL), LEAT_OK);
+    world_run(rig->world, 1000);
+    attach(rig, "w3", 13);
+    TRACE_IS("fence is over\n"
+             "3: STALE_EPOCH\n");
+    rig_free(rig);
+}
+
+/* Goal: a writer that is released while its memory grows stays until the growth has ended. */
+static void writer_stays_while_its_memory_grows(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_memory();
+    struct leat_arena_grow grow = {.on_grown = arena_on_grown};
+    struct backup_writer *writer = backup_writer_find(rig->backup, "w2", 12);
+    writer->arena.grow(writer->arena.ctx, &grow);
+    world_run(rig->world, 1000);
+    leat_backup_release(rig->backup, "w2", 12);
+    world_run(rig->world, 50 * 1000);
+    assert_ptr_equal(backup_writer_find(rig->backup, "w2", 12), writer);
+    TRACE_IS("grow w2\n"
+             "revoke w2\n"
+             "retire w2\n");
+    writer->grow.rc = LEAT_E_CLOSED;
+    memory.grow = NULL;
+    writer->grow.on_grown(&writer->grow);
+    world_run(rig->world, 50 * 1000);
+    TRACE_IS("grown: CLOSED\n");
+    rig_free(rig);
+}
+
+static const struct {
+    unsigned own, other, fenced, most, first, less;
+    bool growing; /* the other, a step */
+    bool lives;   /* the fenced writer is none */
+    bool alone;   /* nothing else uses the memory */
+} shares[] = {
+    {0, 0, 0, 1, 0, 0, false, false, false}, {0, 1, 0, 1, 0, 0, false, false, false},
+    {0, 1, 0, 2, 0, 0, false, false, false}, {0, 1, 0, 2, 0, 0, true, false, false},
+    {0, 1, 0, 1, 3, 0, true, false, false},  {0, 1, 9, 2, 0, 0, false, false, false},
+    {0, 2, 0, 1, 2, 0, false, false, false}, {1, 0, 0, 4, 0, 0, false, false, false},
+    {2, 0, 0, 4, 0, 0, false, false, false}, {1, 3, 0, 4, 0, 0, false, false, false},
+    {1, 2, 0, 4, 0, 0, false, false, false}, {1, 2, 0, 4, 0, 0, true, false, false},
+    {1, 0, 2, 4, 0, 0, false, false, false}, {1, 0, 3, 4, 0, 0, false, false, false},
+    {1, 0, 0, 4, 0, 1, false, false, false}, {1, 0, 0, 5, 0, 1, false, false, false},
+    {1, 0, 0, 4, 0, 9, false, false, false}, {9, 9, 9, 0, 0, 0, false, false, false},
+    {1, 0, 1, 4, 0, 0, false, true, false},  {1, 0, 1, 6, 0, 0, false, true, false},
+    {1, 0, 0, 4, 0, 0, false, false, true},
+};
+
 /* Goal: how many steps of memory each writer may have out of the steps for all writers: the writer's own steps count,
- * the steps of other writers, the steps of a fenced writer, and the steps under way. */
+ * the steps of other writers, the steps of a fenced writer, and the steps under way. A writer without memory, as its
+ * replicas leave it, has no part; from the third writer on each has a smaller share. */
 static void share_of_each_follows_from_what_all_have(void **state)
 {
     (void)state;
-    static const struct {
-        unsigned own, other, fenced, most, first, less;
-        bool growing; /* the other, a step */
-    } cases[] = {
-        {0, 0, 0, 1, 0, 0, false}, {0, 1, 0, 1, 0, 0, false}, {0, 1, 0, 2, 0, 0, false},
-        {0, 1, 0, 2, 0, 0, true},  {0, 1, 0, 1, 3, 0, true},  {0, 1, 9, 2, 0, 0, false},
-        {0, 2, 0, 1, 2, 0, false}, {1, 0, 0, 4, 0, 0, false}, {2, 0, 0, 4, 0, 0, false},
-        {1, 3, 0, 4, 0, 0, false}, {1, 2, 0, 4, 0, 0, false}, {1, 2, 0, 4, 0, 0, true},
-        {1, 0, 2, 4, 0, 0, false}, {1, 0, 3, 4, 0, 0, false}, {1, 0, 0, 4, 0, 1, false},
-        {1, 0, 0, 5, 0, 1, false}, {1, 0, 0, 4, 0, 9, false}, {9, 9, 9, 0, 0, 0, false},
-    };
     struct rig *rig = rig_memory();
     struct backup_writer *own = backup_writer_find(rig->backup, "w1", 11);
     struct backup_writer *other = backup_writer_find(rig->backup, "w2", 12);
     struct leat_rmem_arena gone = {.writer = "gone"};
     struct backup_writer fenced = {.backup = rig->backup, .rmem = &gone, .fenced = true};
+    struct backup_writer bare = {.backup = rig->backup, .fenced = true};
     leat_list_push_back(&rig->backup->writers, &fenced.link);
-    rig->backup->options.less_bytes = less_bytes;
+    leat_list_push_back(&rig->backup->writers, &bare.link);
     uint64_t own_had = own->rmem->grown_bytes, other_had = other->rmem->grown_bytes;
-    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (unsigned i = 0; i < sizeof shares / sizeof *shares; i++) {
         struct leat_arena_grow grow = {.on_grown = NULL};
-        rig->backup->options.writers_bytes_max = (uint64_t)cases[i].most * STEP;
-        rig->backup->options.first_bytes_max = (uint64_t)cases[i].first * STEP;
-        memory.less = (uint64_t)cases[i].less * STEP;
-        own->rmem->grown_bytes = (uint64_t)cases[i].own * STEP;
-        other->rmem->grown_bytes = (uint64_t)cases[i].other * STEP;
-        gone.grown_bytes = (uint64_t)cases[i].fenced * STEP;
-        other->grow.on_grown = cases[i].growing ? (void (*)(struct leat_rmem_grow *))1 : NULL;
+        rig->backup->options.writers_bytes_max = (uint64_t)shares[i].most * STEP;
+        rig->backup->options.first_bytes_max = (uint64_t)shares[i].first * STEP;
+        memory.less = (uint64_t)shares[i].less * STEP;
+        own->rmem->grown_bytes = (uint64_t)shares[i].own * STEP;
+        other->rmem->grown_bytes = (uint64_t)shares[i].other * STEP;
+        gone.grown_bytes = (uint64_t)shares[i].fenced * STEP;
+        other->grow.on_grown = shares[i].growing ? (void (*)(struct leat_rmem_grow *))1 : NULL;
         own->ready = true;
-        trace("own %u other %u%s fenced %u of %u, first %u, less %u: ", cases[i].own,
-              cases[i].other, cases[i].growing ? "+1" : "", cases[i].fenced, cases[i].most,
-              cases[i].first, cases[i].less);
+        fenced.fenced = !shares[i].lives;
+        rig->backup->options.less_bytes = shares[i].alone ? NULL : less_bytes;
+        trace("own %u other %u%s %s %u of %u, first %u, less %u: ", shares[i].own, shares[i].other,
+              shares[i].growing ? "+1" : "", shares[i].lives ? "third" : "fenced", shares[i].fenced,
+              shares[i].most, shares[i].first, shares[i].less);
         own->growing = &grow;
         own->grow_mail.deliver = NULL;
         own->arena.grow(own->arena.ctx, &grow);
@@ -222,8 +343,12 @@ static void share_of_each_follows_from_what_all_have(void **state)
              "own 1 other 0 fenced 0 of 4, first 0, less 1: no\n"
              "own 1 other 0 fenced 0 of 5, first 0, less 1: grow w1\n"
              "own 1 other 0 fenced 0 of 4, first 0, less 9: no\n"
-             "own 9 other 9 fenced 9 of 0, first 0, less 0: grow w1\n");
+             "own 9 other 9 fenced 9 of 0, first 0, less 0: grow w1\n"
+             "own 1 other 0 third 1 of 4, first 0, less 0: no\n"
+             "own 1 other 0 third 1 of 6, first 0, less 0: grow w1\n"
+             "own 1 other 0 fenced 0 of 4, first 0, less 0: grow w1\n");
     leat_list_remove(&fenced.link);
+    leat_list_remove(&bare.link);
     own->rmem->grown_bytes = own_had;
     other->rmem->grown_bytes = other_had;
     other->grow.on_grown = NULL;
@@ -366,6 +491,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(first_step_is_granted_to_all_who_asked),
         TRACE_TEST(writer_without_a_first_step_is_refused),
+        TRACE_TEST(refusal_names_a_remedy_only_where_it_helps),
+        TRACE_TEST(writer_that_gets_no_more_keeps_its_memory),
+        TRACE_TEST(fenced_writer_is_told_of_its_fence),
+        TRACE_TEST(writer_stays_while_its_memory_grows),
         TRACE_TEST(share_of_each_follows_from_what_all_have),
         TRACE_TEST(memory_of_who_has_gone_comes_back),
         TRACE_TEST(owner_that_has_all_of_its_log_lets_replicas_go),
