@@ -249,6 +249,37 @@ static void copy_whose_backup_refuses_a_step_is_lost(void **state)
     rig_free(rig);
 }
 
+/* Goal: RESUME and COMPLETE carry the generation of their time to the backup: a copy that has answered has this
+ * generation, and is not restamped. */
+static void answer_stands_for_the_generation_that_was_asked(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
+    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_refuse(rig, 1, LEAT_REP_PARK, LEAT_E_DISK);
+    rig_answer(rig, 2, LEAT_REP_PARK);
+    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+    rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
+    rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
+    trace_begin();
+    rig_answer_at(rig, 2, LEAT_REP_RESUME, 20, 8192);
+    TRACE_IS("store STAMP s0 v2 role0 writer100\n"
+             "log RESUME s0: OK\n"
+             "n1 OPEN s0 h0 v2 d1 part to 1000/2000, 2 s\n");
+    rig_free(rig);
+    rig = rig_begun(LEAT_DURABILITY_MEMORY, 4);
+    leat_primary_log_min_copies_set(rig->log, 1);
+    rig_peer_down(rig, 2);
+    rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
+    rig_peer_down(rig, 1);
+    trace_begin();
+    rig_wrote(rig, 3, LEAT_OK);
+    TRACE_IS("n3 COMPLETE s0 h30 v3 d1 part 128:128, 10 s\n");
+    rig_answer(rig, 3, LEAT_REP_COMPLETE);
+    TRACE_IS("");
+    rig_free(rig);
+}
+
 /* Goal: a copy whose CLOSE is refused is copied again in the background; it has no part in the log's end. */
 static void copy_whose_close_is_refused_is_made_anew(void **state)
 {
@@ -449,6 +480,7 @@ int main(void)
         TRACE_TEST(log_goes_on_without_a_copy_that_nobody_can_have),
         TRACE_TEST(commit_of_a_log_that_is_anothers_is_refused),
         TRACE_TEST(copy_whose_backup_refuses_a_step_is_lost),
+        TRACE_TEST(answer_stands_for_the_generation_that_was_asked),
         TRACE_TEST(copy_whose_close_is_refused_is_made_anew),
         TRACE_TEST(stamp_that_the_store_refuses_is_tried_again),
         TRACE_TEST(second_loss_is_told_by_itself),

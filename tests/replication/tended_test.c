@@ -63,7 +63,16 @@ static struct rig *taken_over(unsigned nodes, uint32_t copies, bool in_memory)
     return rig;
 }
 
-/* Goal: each backup is asked for all that it has when a log comes; the same bytes count, and their backup hears it. */
+static void copies_trace(void *arg, const struct leat_rep_segment_status *status)
+{
+    (void)arg;
+    for (unsigned i = 0; i < status->count; i++)
+        trace("n%u: %u bytes%s\n", rig_node_of(status->copies[i].node), status->copies[i].bytes,
+              status->copies[i].closed ? ", closed" : "");
+}
+
+/* Goal: each backup is asked for all that it has when a log comes; the same bytes count, and their backup hears it. The
+ * status shows what each copy has. */
 static void copy_that_is_found_counts_when_its_backup_has_heard_it(void **state)
 {
     (void)state;
@@ -80,6 +89,9 @@ static void copy_that_is_found_counts_when_its_backup_has_heard_it(void **state)
     const struct rep_set *set = rep_set_find(rig->log, 2);
     assert_int_equal(set->copy_count, 2);
     assert_true(set->copies[0]->found && set->copies[1]->found);
+    leat_primary_log_each(rig->log, copies_trace, NULL);
+    TRACE_IS("n1: 5000 bytes, closed\n"
+             "n2: 5000 bytes, closed\n");
     uint8_t none[] = {0x90};
     rig_answer_bytes(rig, 1, LEAT_REP_SETTLE, LEAT_OK, none, 1);
     assert_true(!set->copies[0]->found && set->copies[1]->found);
