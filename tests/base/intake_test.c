@@ -238,7 +238,8 @@ static void who_brings_nothing_loses_its_place_and_stands_behind(void **state)
     rig_end(&rig, 6);
 }
 
-/* Who brings something now and then keeps its place for longer, and is no better. */
+/* A connection that brings a little now and then keeps its place for longer, and afterwards stands behind all others,
+ * too. */
 static void who_brings_too_little_loses_its_place_and_stands_behind(void **state)
 {
     struct rig rig;

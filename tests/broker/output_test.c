@@ -455,8 +455,8 @@ static void who_does_not_take_an_answer_of_the_last_part_goes_soon(void **state)
     desk_free(desk);
 }
 
-/* Goal: as long as others wait for the structs of requests, nobody waits for the requests of a connection that takes no
- * answers. */
+/* Goal: while others wait for the structs of requests, a connection that has requests under way and takes hardly any
+ * answers is closed. */
 static void who_holds_up_requests_goes(void **state)
 {
     (void)state;

@@ -362,7 +362,7 @@ static void end_remembers_who_was_away(void **state)
 
 /* ---- a gap between segments was looked at ---- */
 
-/* Goal: as long as there is another place the log is told nothing of it, and looks there at once. */
+/* Goal: as long as there is another hole the log is told nothing, and the node looks at that hole at once. */
 static void hole_that_was_looked_at_is_followed_by_the_next(void **state)
 {
     (void)state;
