@@ -155,7 +155,7 @@ static void start(struct work *work)
     leat_pace_end(&work->peer);
 }
 
-/* The step that was begun first ends. */
+/* Of the pieces under way the piece that was begun first ends. */
 static void one_ends(struct work *work)
 {
     assert_in_range(work->ended, 0, work->begun - 1);

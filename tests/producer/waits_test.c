@@ -206,8 +206,8 @@ static void waits_for_an_id_that_can_be_read(void **state)
     }
 }
 
-/* Goal: a record that waits for a producer id longer than its time fails with a timeout, without a log; the end takes
- * the request for the id back, once. */
+/* Goal: a record that waits for a producer id longer than its time fails with a timeout, and the report has its log;
+ * the end takes the request for the id back, once. */
 static void waits_for_an_id_as_long_as_its_time(void **state)
 {
     (void)state;

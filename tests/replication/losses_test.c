@@ -382,7 +382,8 @@ static void second_loss_is_told_by_itself(void **state)
     rig_free(rig);
 }
 
-/* Goal: a loss before the log is opened raises no generation: the opened entry has the stamp that all copies have. */
+/* Goal: a loss before the log is opened needs no generation at the coordinator: the opened entry has the stamp that all
+ * copies have. */
 static void loss_before_opened_is_part_of_what_is_opened(void **state)
 {
     (void)state;
