@@ -410,8 +410,9 @@ static void expect_numbers(struct leat_msg_reader *reader, const uint64_t *value
 
 /* Whether the replica may have acked records. A lost or empty replica has none; any other replica of the log's stamp
  * epoch may have some. A replica of another epoch has none if the log had no segment when the stamp epoch began, or if
- * the replica lies after the place where that epoch began. In the segment of that place the replica must have exactly
- * that end, if the record has its length. Any other replica of another epoch must be closed and not provisional. */
+ * the record names the place where that epoch began, and the replica lies after that place. In the segment of that
+ * place the replica must have exactly that end, if the record has its length. Any other replica of another epoch must
+ * be closed and not provisional. */
 static bool is_left(const struct leat_log_record *record, const struct leat_replica_row *row)
 {
     const struct leat_tail_record *began = &record->began;
