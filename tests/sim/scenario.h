@@ -646,6 +646,7 @@ void sim_process_again(void);
 void sim_rot_run(struct scenario *scenario);
 /** A store file is lost, and each of several starts judged. Nothing comes after it. */
 void sim_lost_run(struct scenario *scenario);
+/* ---- rot_named.c ---- */
 /** The server said at its start what is damaged. */
 void sim_rot_complaint(struct scenario *scenario, const char *line);
 /** A reader was told. log.stream: the scenario's index. */
