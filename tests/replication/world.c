@@ -5,11 +5,6 @@
 
 const uint8_t world_cluster[16] = "the cluster 0002";
 
-uint64_t world_below(struct world *world, uint64_t limit)
-{
-    return limit ? leat_xoshiro_below(&world->random, limit) : 0;
-}
-
 /* ---- clocks and dice ---- */
 static uint64_t core_now(void *ctx)
 {

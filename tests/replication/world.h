@@ -164,7 +164,10 @@ extern uint64_t world_segment_bytes; /* of worlds to come */
 struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned logs,
                         enum leat_durability durability, int64_t retention_bytes);
 void world_free(struct world *world);
-uint64_t world_below(struct world *world, uint64_t limit);
+static inline uint64_t world_below(struct world *world, uint64_t limit)
+{
+    return limit ? leat_xoshiro_below(&world->random, limit) : 0;
+}
 /** One event, or time passes. */
 void world_step(struct world *world);
 /** A core's periodic work for its logs. */
