@@ -10,7 +10,7 @@
 #include "broker/probe.h"
 #include "coordinator/metadata/tail.h"
 #include "coordinator/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "replication/backup/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -137,8 +137,10 @@ static void move_see(const struct sim_server *server, const struct leat_coordina
     for (uint32_t i = 0; i < request->log_count; i++) {
         const struct leat_log *log = log_of(server, request->logs[i]);
         const struct leat_tail_record *tail = &request->tails[i];
-        if (!log || log->state != LEAT_LOG_STOPPED || !log->head.seg) continue;
-        uint64_t safe = log->old.seg ? log->old.safe_offset : log->head.safe_offset;
+        struct leat_log_seen seen = {0};
+        if (log) leat_log_see(log, &seen);
+        if (seen.state != LEAT_LOG_STOPPED || !seen.head) continue;
+        uint64_t safe = seen.safe_offset;
         if (tail->next_offset > safe)
             sim_fail(server->scenario->world,
                      "A7 nonmonotonic-poll: %s gives log id %u/%u/%u away, to end at offset %llu, "

@@ -14,7 +14,7 @@
 
 #include "broker/probe.h"
 #include "coordinator/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
 #include "store/probe.h"
@@ -208,15 +208,15 @@ static void producers_check(const struct sim_server *server)
 {
     struct leat_partition_seen partition = {0};
     while (leat_node_partition_next(server->node, &partition)) {
-        if (!partition.log || partition.log->producers.expired) continue;
-        const struct leat_producers *producers = &partition.log->producers;
-        for (uint32_t i = 0; producers->count && i <= producers->slot_mask; i++) {
-            const struct leat_producer_state *state = &producers->slots[i];
-            if (state->producer_id < 0 || state->first_sequence == 0) continue;
+        uint32_t at = 0;
+        int64_t producer;
+        int32_t sequence;
+        while (partition.log && leat_log_see_producer(partition.log, &at, &producer, &sequence)) {
+            if (sequence == 0) continue;
             sim_fail(server->scenario->world,
                      "A8 nonmonotonic-send: log id %u/%u/%u took producer %lld from sequence %d on",
                      partition.ref.stream, partition.ref.streamlet, partition.ref.log,
-                     (long long)state->producer_id, (int)state->first_sequence);
+                     (long long)producer, (int)sequence);
         }
     }
 }

@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "broker/probe.h"
 #include "coordinator/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "replication/backup/backup.h"
 #include "tests/sim/scenario.h"
 
@@ -178,9 +179,11 @@ static const struct leat_log *log_on(const struct sim_server *server)
 /* Behind the newest segment that is closed. */
 static uint64_t closed_end_of(const struct leat_log *log)
 {
-    for (uint32_t i = log->slot_count; i > 0; i--) {
-        const struct log_slot *slot = log_slot_at(log, i - 1);
-        if (slot->closed) return slot->seg->id.v + 1;
+    struct leat_log_seen seen;
+    leat_log_see(log, &seen);
+    for (uint32_t i = seen.segment_count; i > 0; i--) {
+        struct leat_log_segment_seen segment = leat_log_see_segment(log, i - 1);
+        if (segment.closed) return segment.seg->id.v + 1;
     }
     return 0;
 }

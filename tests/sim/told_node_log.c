@@ -14,7 +14,7 @@
 
 #include "base/node_log.h"
 #include "broker/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "tests/sim/truth.h"
 
 enum {
@@ -175,15 +175,19 @@ void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *
 static void front_look(const struct sim_server *server, struct leat_log *log)
 {
     struct leat_log_damage damage;
+    struct leat_log_info info;
+    struct leat_log_seen seen;
     uint64_t at = 0;
-    while (log->damage_look && leat_log_damage_find(log, &at, &damage))
-        if (damage.missing && damage.first_offset < log->first_offset)
+    leat_log_see(log, &seen);
+    leat_log_info(log, &info);
+    while (seen.damage_look && leat_log_damage_find(log, &at, &damage))
+        if (damage.missing && damage.first_offset < info.first_offset)
             sim_fail(server->scenario->world,
                      "A13 told: %s says that log id %u/%u/%u lacks records from %llu on, and it "
                      "begins at %llu",
-                     server->name, log->options.ref.stream, log->options.ref.streamlet,
-                     log->options.ref.log, (unsigned long long)damage.first_offset,
-                     (unsigned long long)log->first_offset);
+                     server->name, info.ref.stream, info.ref.streamlet, info.ref.log,
+                     (unsigned long long)damage.first_offset,
+                     (unsigned long long)info.first_offset);
 }
 
 void sim_node_log_fronts_look(const struct sim_server *server)

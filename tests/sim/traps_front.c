@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "broker/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/scenario.h"
@@ -83,12 +83,15 @@ static void nobody_appends(uint64_t until_us)
     }
 }
 
-/* The segment without records is the first of the log here, and another segment follows. */
-static bool begins_with_it(const struct leat_log *log)
+/* The segment without records is the first of the log here, and another segment follows. unknown: the log has yet to
+ * read where it begins. */
+static bool begins_with_it(const struct leat_log *log, bool unknown)
 {
-    if (log->slot_count < 2 || log->head.seg) return false;
-    const struct log_slot *slot = log_slot_at(log, 0);
-    return slot->closed && !slot->dropping && slot->seg->id.v == trap.empty;
+    struct leat_log_seen seen;
+    leat_log_see(log, &seen);
+    if (seen.segment_count < 2 || seen.head || seen.front_unknown != unknown) return false;
+    struct leat_log_segment_seen first = leat_log_see_segment(log, 0);
+    return first.closed && !first.dropping && first.seg->id.v == trap.empty;
 }
 
 static void delay_from(struct sim_server *server)
@@ -144,13 +147,13 @@ static bool is_closed(const struct leat_set_seen *set)
 
 /* Wherever copies are, its head has the start entry alone, and the one before it is closed, of which the owner does
  * not know yet: so there is nothing else on its way. */
-static bool has_only_begun(const struct leat_log *log)
+static bool has_only_begun(const struct leat_log_seen *log)
 {
-    const struct leat_segment *head = log->head.seg;
+    const struct leat_segment *head = log->head;
     struct leat_set_seen set, before;
     struct leat_scan scan;
-    if (!head || !leat_set_see_of(head, &set) || !set.started || set.copy_count == 0 ||
-        !log->old.seg || !leat_set_see_before(&set, &before) || !is_closed(&before))
+    if (!head || !leat_set_see_of(head, &set) || !set.started || set.copy_count == 0 || !log->old ||
+        !leat_set_see_before(&set, &before) || !is_closed(&before))
         return false;
     for (unsigned i = 0; i < set.copy_count; i++) {
         const struct leat_segment *seg = copy_of(&set, i);
@@ -163,22 +166,24 @@ static bool has_only_begun(const struct leat_log *log)
 
 static void begun(struct sim_server *server, const struct leat_log *log)
 {
-    if (!all_live() || !log_is_opened(log) || !log->head.seg || log->head.seg->id.v == 0 ||
-        !has_only_begun(log))
+    struct leat_log_seen seen;
+    leat_log_see(log, &seen);
+    if (!all_live() || !seen.opened || !seen.head || seen.head->id.v == 0 || !has_only_begun(&seen))
         return;
-    trap.empty = log->head.seg->id.v;
+    trap.empty = seen.head->id.v;
     step_to(CLOSED, CLOSED_US);
     die(server, AWAY_US);
 }
 
 static void closed(struct sim_server *server, const struct leat_log *log)
 {
-    const struct log_open *head = &log->head;
-    if (!all_live() || !head->seg || head->seg->id.v <= trap.empty || log->old.seg ||
-        head->record_count == 0 || head->acked_bytes != head->writer.used)
+    struct leat_log_seen seen;
+    leat_log_see(log, &seen);
+    if (!all_live() || !seen.head || seen.head->id.v <= trap.empty || seen.old ||
+        seen.head_records == 0 || !seen.head_acked)
         return;
-    const struct log_slot *slot = log_slot_find((struct leat_log *)log, trap.empty);
-    if (!slot || !slot->closed || slot->seg->next_offset != slot->seg->base_offset) {
+    struct leat_log_segment_seen empty = leat_log_see_id(log, trap.empty);
+    if (!empty.closed || empty.seg->next_offset != empty.seg->base_offset) {
         step_to(BEGUN, 0);
         return;
     }
@@ -188,7 +193,7 @@ static void closed(struct sim_server *server, const struct leat_log *log)
 
 static void taken(const struct leat_log *log)
 {
-    if (!begins_with_it(log) || log_front_is_unknown(log)) return;
+    if (!begins_with_it(log, false)) return;
     step_to(ADOPTED, ADOPTED_US);
     for (unsigned i = 0; i < trap.scenario->server_count; i++)
         die(&trap.scenario->servers[i], 10 * 1000);
@@ -205,7 +210,7 @@ static void reads_stand_still(void)
 static void adopted(const struct leat_log *log)
 {
     struct sim_world *world = trap.scenario->world;
-    if (!begins_with_it(log) || !log_front_is_unknown(log)) return;
+    if (!begins_with_it(log, true)) return;
     sim_fault_struck(world, SIM_FAULT_FRONT);
     step_to(STALLED, STALL_US);
 }

@@ -11,7 +11,7 @@
 
 #include "broker/ownership/takeover.h"
 #include "broker/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -102,7 +102,10 @@ static void begin(void)
         else
             trap.to = server;
     }
-    if (scenario->streams[stream].trims || !log || !trap.to || log->slot_count <= OLDER_MIN) return;
+    if (scenario->streams[stream].trims || !log || !trap.to) return;
+    struct leat_log_seen seen;
+    leat_log_see(log, &seen);
+    if (seen.segment_count <= OLDER_MIN) return;
     scenario->wish =
         (struct sim_wish){.stream = stream, .streamlet = trap.log.streamlet, .to = trap.to};
     delay(DELAY_US);
@@ -113,27 +116,24 @@ static void begin(void)
 /* The first segment that is there is to be damaged, as far as the log knows. The last one, after it, is whole. */
 static bool damage(struct leat_log *log)
 {
-    struct log_slot *slot = log_slot_at(log, 0);
-    struct leat_segment *seg = slot->seg;
+    struct leat_log_seen seen;
+    leat_log_see(log, &seen);
+    const struct leat_segment *seg = leat_log_see_segment(log, 0).seg;
     bool *given_up = &trap.given_up[trap.log.stream][trap.log.streamlet][trap.log.log];
-    if (log->slot_count < 2 || seg->base_offset == seg->next_offset || *given_up) return false;
+    if (seen.segment_count < 2 || seg->base_offset == seg->next_offset || *given_up) return false;
     *given_up = true;
     check_given_up(trap.scenario->check, trap.log, seg->base_offset, seg->next_offset);
-    leat_segment_damage_found(seg);
-    slot->mend = LOG_MEND_LOST;
-    log->damage_look = true;
+    leat_log_first_lose(log);
     return true;
 }
 
 static void ask(struct leat_log *log)
 {
     struct scenario *scenario = trap.scenario;
-    struct leat_segment *seg = log_slot_at(log, 0)->seg;
+    const struct leat_segment *seg = leat_log_see_segment(log, 0).seg;
     if (trap.word == DAMAGED && !damage(log)) return;
-    if (trap.word == SEEN) {
-        seg->passed_bytes = (uint32_t)sim_rng_between(&trap.rng, 1, PASSED_MAX);
-        log->passed_look = true;
-    }
+    if (trap.word == SEEN)
+        leat_log_first_pass(log, (uint32_t)sim_rng_between(&trap.rng, 1, PASSED_MAX));
     scenario->loss_wish = (struct sim_loss_wish){.wanted = true, .log = trap.log};
     trap.step = ASKED;
     sim_trace(scenario->world,
@@ -146,7 +146,9 @@ static void answered(const struct leat_log *log)
 {
     struct scenario *scenario = trap.scenario;
     leat_err rc = scenario->loss_wish.rc;
-    bool amid = log && log_older_come(log);
+    struct leat_log_seen seen = {0};
+    if (log) leat_log_see(log, &seen);
+    bool amid = seen.older_come;
     sim_trace(scenario->world, "trap: word %u is answered %s the older segments: %s",
               (unsigned)trap.word, amid ? "amid" : "after", leat_err_name(rc));
     if (amid && rc == (trap.word == NOTHING ? LEAT_E_INVALID : LEAT_OK))
@@ -158,8 +160,10 @@ static void look(struct sim_world *world, struct sim_event *event)
 {
     struct scenario *scenario = event->a;
     struct leat_log *log = lives(trap.to) ? log_at(trap.to) : NULL;
-    bool comes = log && log_older_come(log) && log->state == LEAT_LOG_SERVING && log->slot_count &&
-                 log_slot_at(log, 0)->closed;
+    struct leat_log_seen seen = {0};
+    if (log) leat_log_see(log, &seen);
+    bool comes = seen.older_come && seen.state == LEAT_LOG_SERVING && seen.segment_count &&
+                 leat_log_see_segment(log, 0).closed;
     bool over = scenario->faults_over || world->now_us >= trap.until_us;
     if (trap.step == ASKED && scenario->loss_wish.answered)
         answered(log);

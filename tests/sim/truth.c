@@ -10,7 +10,7 @@
 #include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "groups/internal.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/asks.h"
 
@@ -99,10 +99,12 @@ static void partition_look(struct scenario *scenario, const struct leat_partitio
     out->first = info.first_offset;
     out->end = info.acked_offset;
     out->damaged = leat_log_damage_find(log, &at, &damage);
-    out->full = log->reserve_rc == LEAT_E_DISK_FULL && sim_disk_is_full(out->owner->disk);
-    for (uint32_t i = 0; i < log->slot_count; i++) {
-        const struct log_slot *slot = log_slot_at(log, i);
-        out->passed |= slot->closed && slot->seg->passed_bytes > 0;
+    struct leat_log_seen seen;
+    leat_log_see(log, &seen);
+    out->full = seen.place_rc == LEAT_E_DISK_FULL && sim_disk_is_full(out->owner->disk);
+    for (uint32_t i = 0; i < seen.segment_count; i++) {
+        struct leat_log_segment_seen segment = leat_log_see_segment(log, i);
+        out->passed |= segment.closed && segment.seg->passed_bytes > 0;
     }
     out->copies = out->whole = 1;
     if (partition->copies) copies_look(scenario, partition->copies, nodes_up, out);

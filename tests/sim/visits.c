@@ -14,7 +14,7 @@
 #include "broker/ownership/handover.h"
 #include "broker/ownership/move.h"
 #include "coordinator/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/partition.h"
@@ -157,8 +157,10 @@ static void log_see(const struct leat_primary_log *log, struct seen *seen)
 
 static bool front_is_unknown(const struct leat_log *log)
 {
-    if (!log || !log_front_is_unknown(log) || log->slot_count < 2) return false;
-    const struct leat_segment *first = log_slot_at(log, 0)->seg;
+    struct leat_log_seen seen = {0};
+    if (log) leat_log_see(log, &seen);
+    if (!seen.front_unknown || seen.segment_count < 2) return false;
+    const struct leat_segment *first = leat_log_see_segment(log, 0).seg;
     return first && first->next_offset == first->base_offset;
 }
 
