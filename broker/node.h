@@ -54,7 +54,7 @@ struct leat_node_options {
     const char *name;           /* of the node, for people */
     const char *listen_address; /* "HOST:PORT" */
     const char *
-        admin_address; /* "unix:NAME" in the data directory; NULL: none. broker/admin/administer.h */
+        admin_address; /* "unix:NAME" in the data directory; NULL: none. broker/admin/administer.c */
     const char *admin_path; /* where people find it; outlives the node */
     const char *version;    /* for STATUS */
     uint64_t memory_bytes;  /* whole budget; the pool gets what is left after the named overheads */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which connections may ask for changes of the cluster: see administer.h. */
-#include "broker/admin/administer.h"
+/* Which connections may ask for changes of the cluster: see calls.h. */
+#include "broker/admin/calls.h"
 
 #include <string.h>
 

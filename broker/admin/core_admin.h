@@ -39,4 +39,7 @@ struct leat_core_admin {
     struct leat_list producer_waits;
 };
 
+/** status.c: nobody waits for producer ids any more. */
+void leat_producer_ids_fini(struct leat_core *core);
+
 #endif

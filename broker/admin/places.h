@@ -23,8 +23,6 @@ enum {
 const struct leat_log_places *leat_places_of(const struct leat_stream *stream, uint32_t streamlet,
                                              uint32_t log);
 
-/** The stream goes, or is not wanted any more. */
-void leat_places_forget(struct leat_core *core, struct leat_stream *stream);
 void leat_places_init(struct leat_core *core);
 /** The core runs no more. */
 void leat_places_fini(struct leat_core *core);

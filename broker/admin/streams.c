@@ -7,7 +7,6 @@
 #include "base/assert.h"
 #include "base/node_log.h"
 #include "broker/admin/core_admin.h"
-#include "broker/data/confirm.h"
 #include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/seek.h"

@@ -4,6 +4,7 @@
 #define LEAT_BROKER_DATA_APPEND_H
 
 #include "broker/data/confirm.h"
+#include "broker/data/serve.h"
 #include "broker/net/core.h"
 
 struct leat_partition;
@@ -51,11 +52,5 @@ struct leat_append_request {
     };
     struct leat_mail mail;
 };
-
-enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame);
-void leat_append_answer(struct leat_peer *peer);
-/** A log has room again. */
-void leat_append_on_room(struct leat_partition *partition);
-void leat_append_expire(struct leat_core *core);
 
 #endif

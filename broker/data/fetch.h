@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "broker/data/confirm.h"
 #include "broker/data/lend.h"
+#include "broker/data/serve.h"
 #include "broker/front_logs.h"
 #include "broker/net/core.h"
 
@@ -135,14 +136,7 @@ void leat_fetch_on_timer(struct leat_timer *timer);
 /** A fetch has got the buffer that its read waits for. */
 void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer);
 
-enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_frame *frame);
-void leat_fetch_on_acked(struct leat_partition *partition);
+/** Of ready_fetches and starved_reads. */
 void leat_fetch_run_ready(struct leat_core *core);
-void leat_fetch_undefer(struct leat_core *core);
-/** Connections without a request under way wait for structs: fetches that wait for data are answered, the oldest
- * first. */
-void leat_fetch_give_way(struct leat_core *core);
-/** Answer all fetches that wait, with what they have. */
-void leat_fetch_stop(struct leat_core *core);
 
 #endif

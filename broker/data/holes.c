@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments that a log lacks between the segments that are here. */
-#include "broker/data/holes.h"
+#include "broker/data/partition.h"
+
 #include "base/assert.h"
 #include "base/node_log.h"
-#include "broker/data/partition.h"
 #include "broker/net/core.h"
 
 bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Locate: where is the earliest or the latest record of a log, or the record of a time or an offset? Logs are asked
  * one after the other, each on its own core. */
-#include "broker/data/locate.h"
+#include "broker/data/serve.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
 #include "broker/net/call.h"
+#include "broker/net/core.h"
 
 /* ---- logs, one after the other ---- */
 

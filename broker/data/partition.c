@@ -8,7 +8,6 @@
 #include "base/node_log.h"
 #include "broker/data/begun.h"
 #include "broker/data/core_data.h"
-#include "broker/data/holes.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"

@@ -166,6 +166,14 @@ bool leat_partition_lacks(const struct leat_partition *partition, const struct l
 void leat_partition_care(struct leat_core *core);
 /** Asserts what is true of a core's logs between two turns: leat_actor_ops.check of a core. */
 void leat_core_check(const void *actor);
+/* ---- holes.c: segments that a log lacks between the segments that are here ---- */
+/** Ids are missing between these. */
+bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count) LEAT_NODISCARD;
+/** Of which segments a log that is made with these can't say whether they are its own. Thread: its core. */
+struct leat_segment_range leat_takeover_unsure(const struct leat_partition *partition,
+                                               struct leat_segment *const *segs, size_t count,
+                                               const struct leat_log_tail *tail) LEAT_NODISCARD;
+/* ---- retire.c ---- */
 /** A log of a stream that was deleted goes, unless it goes already. */
 void leat_partition_delete(struct leat_core *core, struct leat_partition *partition);
 

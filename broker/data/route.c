@@ -7,7 +7,6 @@
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
-#include "broker/net/heap.h"
 
 leat_err leat_partition_absent(const struct leat_core *core, struct leat_log_ref ref)
 {

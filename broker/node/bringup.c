@@ -10,7 +10,6 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/node_log.h"
-#include "broker/admin/administer.h"
 #include "broker/data/replicate.h"
 #include "broker/node/bringup.h"
 #include "broker/node/native.h"

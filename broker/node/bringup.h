@@ -4,7 +4,7 @@
 #define LEAT_BROKER_NODE_BRINGUP_H
 
 #include "broker/data/partition.h"
-#include "broker/net/state.h"
+#include "broker/net/core.h"
 
 enum {
     /* A node that comes up asks again while the coordinators hold that another node of its name is up. */

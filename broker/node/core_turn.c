@@ -7,22 +7,16 @@
 #include "base/mem.h"
 #include "base/node_log.h"
 #include "broker/admin/calls.h"
-#include "broker/admin/core_admin.h"
-#include "broker/admin/places.h"
-#include "broker/data/append.h"
-#include "broker/data/confirm.h"
 #include "broker/data/core_data.h"
-#include "broker/data/fetch.h"
-#include "broker/data/lend.h"
 #include "broker/data/news.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
-#include "broker/data/stream.h"
+#include "broker/data/serve.h"
 #include "broker/node/bringup.h"
 #include "broker/node/stop.h"
 #include "broker/node/walk.h"
+#include "broker/ownership/calls.h"
 #include "broker/ownership/handover.h"
-#include "broker/ownership/move.h"
 
 static void core_on_wake(void *actor);
 static void core_on_turn_end(void *actor);
@@ -43,41 +37,14 @@ const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end, c
 enum { OWN_FETCHES_MAX = LEAT_PEER_OWN_BYTES / LEAT_FETCH_STRUCT_BYTES + 1 };
 
 /* State of a core that belongs to the libraries above net/. */
-struct core_parts {
-    struct leat_core_data data;
-    struct leat_replicate replicate;
-    struct leat_confirmer confirmer;
-    struct leat_lender lender;
-    struct leat_news_line news;
-    struct leat_core_admin admin;
-    struct leat_placer placer;
-    struct leat_missing missing;
-    struct leat_takeovers takeovers;
-    struct leat_mends mends;
-    struct leat_movers movers;
-};
-
-static leat_err parts_init(struct leat_core *core)
+static leat_err parts_make(struct leat_core *core)
 {
-    struct core_parts *parts = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *parts);
-    if (parts == NULL) return LEAT_E_NO_MEMORY;
-    core->data = &parts->data;
-    core->data->replicate = &parts->replicate;
-    core->data->confirmer = &parts->confirmer;
-    core->data->lender = &parts->lender;
-    core->data->news = &parts->news;
-    core->admin = &parts->admin;
-    core->admin->placer = &parts->placer;
-    core->missing = &parts->missing;
-    core->takeovers = &parts->takeovers;
-    core->mends = &parts->mends;
-    core->movers = &parts->movers;
-    return LEAT_OK;
-}
-
-static void parts_fini(struct leat_core *core)
-{
-    leat_mem_free(LEAT_CONTAINER(core->data, struct core_parts, data));
+    core->missing = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *core->missing);
+    if (core->missing == NULL) return LEAT_E_NO_MEMORY;
+    leat_err rc = leat_core_data_make(core);
+    if (rc == LEAT_OK) rc = leat_core_admin_make(core);
+    if (rc == LEAT_OK) rc = leat_core_ownership_make(core);
+    return rc;
 }
 
 static leat_err stocks_init(struct leat_core *core)
@@ -94,38 +61,12 @@ static leat_err stocks_init(struct leat_core *core)
     return rc;
 }
 
-static void data_lists_init(struct leat_core_data *data)
-{
-    struct leat_list *lists[] = {
-        &data->dirty_logs,       &data->opening_logs,  &data->care_logs, &data->idle_logs,
-        &data->room_waits,       &data->home_logs,     &data->fetches,   &data->ready_fetches,
-        &data->deferred_fetches, &data->starved_reads, &data->locates,   &data->locating};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        leat_list_init(lists[i]);
-}
-
-/* false: there is no memory for one of the tables; leat_core_fini() frees the tables that were made. */
-static bool data_tables_init(struct leat_core_data *data)
-{
-    data->partition_mask = 1023;
-    data->stream_mask = 255;
-    data->partitions =
-        leat_mem_calloc(LEAT_MEM_BROKER, data->partition_mask + 1, sizeof *data->partitions);
-    data->streams_by_id =
-        leat_mem_calloc(LEAT_MEM_BROKER, data->stream_mask + 1, sizeof *data->streams_by_id);
-    data->streams_by_name =
-        leat_mem_calloc(LEAT_MEM_BROKER, data->stream_mask + 1, sizeof *data->streams_by_name);
-    data->openers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_OPENERS_MAX, sizeof *data->openers);
-    return data->partitions != NULL && data->streams_by_id != NULL &&
-           data->streams_by_name != NULL && data->openers != NULL;
-}
-
 leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
                         const struct leat_env *env, uint32_t buffer_count, uint64_t frame_bytes_max)
 {
     core->node = node;
     core->index = index;
-    if (parts_init(core) != LEAT_OK) return LEAT_E_NO_MEMORY;
+    if (parts_make(core) != LEAT_OK) return LEAT_E_NO_MEMORY;
     core->env = env;
     core->net = env->net;
     core->closed_sum.what = "connections were refused or closed";
@@ -149,27 +90,15 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
                                  &core->strangers,     &core->idle_peers};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
-    data_lists_init(core->data);
-    leat_list_init(&core->admin->stream_awaits);
-    leat_list_init(&core->admin->producer_waits);
-    leat_restore_budget_init(&core->data->restore_budget,
-                             leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
-    leat_news_init(core);
+    leat_core_data_init(core);
     leat_output_init(core);
     leat_pace_init(core);
-    core->data->forward_bytes_max =
-        leat_node_forward_bytes(node->options.memory_bytes, node->options.cores);
-    leat_confirmer_init(core);
-    leat_places_init(core);
-    leat_takeovers_init(core);
-    leat_mends_init(core);
-    leat_movers_init(core);
     core->tick.on_expired = core_on_tick;
     core->slow_tick.on_expired = core_on_slow_tick;
     core->room_timer.on_expired = core_on_room_timer;
     core->tick.owner = core->slow_tick.owner = core->room_timer.owner = core;
 
-    bool tables = data_tables_init(core->data);
+    bool tables = leat_core_tables_init(core);
     core->scratch = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_CORE_SCRATCH_BYTES, 1);
     leat_err rc = leat_unpack_init(core);
     core->link_peer.address = UINT32_MAX; /* other nodes share one account here */
@@ -177,7 +106,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     if (!tables || core->scratch == NULL) return LEAT_E_NO_MEMORY;
 
     if (rc == LEAT_OK) rc = stocks_init(core);
-    if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
+    if (rc == LEAT_OK) rc = leat_core_buffers_init(core, buffer_count);
     /* A log arms at most four timers, a fetch one, also a fetch in a connection's own struct; a home has one. */
     if (rc == LEAT_OK)
         rc = leat_timers_init(&core->timers, env->clock,
@@ -188,24 +117,13 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     return rc;
 }
 
-void leat_core_fini(struct leat_core *core)
+static void parts_fini(struct leat_core *core)
 {
-    if (core->data == NULL) return; /* there was no memory for anything */
-    leat_takeovers_fini(core);
-    leat_mends_fini(core);
-    leat_movers_fini(core);
+    leat_core_ownership_fini(core);
     struct leat_door *door = core->node->options.door;
     if (door != NULL) door->core_close(door, core);
-    leat_producer_ids_fini(core);
-    leat_places_fini(core);
-    for (uint32_t i = 0; core->data->partitions != NULL && i <= core->data->partition_mask; i++)
-        while (core->data->partitions[i] != NULL)
-            leat_partition_destroy(core->data->partitions[i]);
-    for (uint32_t i = 0; core->data->streams_by_id != NULL && i <= core->data->stream_mask; i++)
-        while (core->data->streams_by_id[i] != NULL) {
-            leat_places_forget(core, core->data->streams_by_id[i]);
-            leat_stream_remove(core, core->data->streams_by_id[i]);
-        }
+    leat_core_admin_fini(core);
+    leat_core_logs_free(core);
     leat_members_fini(core);
     leat_timers_fini(&core->timers);
     leat_stock_fini(&core->append_pool);
@@ -213,15 +131,18 @@ void leat_core_fini(struct leat_core *core)
     leat_stock_fini(&core->fetch_pool);
     leat_stock_fini(&core->item_pool);
     leat_stock_fini(&core->read_pool);
-    leat_mem_free(core->data->partitions);
-    leat_mem_free(core->data->streams_by_id);
-    leat_mem_free(core->data->streams_by_name);
-    leat_mem_free(core->data->openers);
     leat_mem_free(core->scratch);
     leat_unpack_fini(core);
-    leat_lender_fini(core);
     if (core->link_peer.sharer != NULL) leat_sharer_leave(core, core->link_peer.sharer);
-    parts_fini(core);
+}
+
+void leat_core_fini(struct leat_core *core)
+{
+    if (core->takeovers != NULL) parts_fini(core); /* NULL: there was no memory for its parts */
+    leat_core_ownership_free(core);
+    leat_core_admin_free(core);
+    leat_core_data_free(core);
+    leat_mem_free(core->missing);
 }
 
 /* ---- events ---- */
@@ -251,11 +172,7 @@ static void core_on_turn_end(void *actor)
     }
     leat_unpack_turn_end(core);
     if (core->ending) leat_core_ending(core);
-    if (!leat_list_empty(&core->data->opening_logs)) leat_partition_send_openings(core);
-    leat_lend_turn_end(core);
-    if (!leat_list_empty(&core->data->ready_fetches) ||
-        !leat_list_empty(&core->data->starved_reads))
-        leat_fetch_run_ready(core);
+    leat_core_data_turn_end(core);
     if (leat_output_crowded(&core->output)) leat_output_resume(core);
     do {
         while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)

@@ -5,14 +5,13 @@
 #include <string.h>
 
 #include "broker/admin/calls.h"
-#include "broker/data/append.h"
-#include "broker/data/fetch.h"
+#include "broker/data/serve.h"
 #include "broker/net/core.h"
 #include "broker/node/bringup.h"
 #include "broker/node/native.h"
 #include "broker/node/walk.h"
-#include "broker/ownership/move.h"
-#include "broker/ownership/takeover.h"
+#include "broker/ownership/calls.h"
+#include "broker/ownership/handover.h"
 
 const struct leat_core_hooks leat_core_hooks = {
     .request = leat_peer_call,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The other nodes: tables on every core, links, and requests handed on. See members.h. */
-#include "broker/net/members.h"
+#include "broker/net/core.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/node_log.h"
 #include "broker/data/replicate.h"
-#include "broker/net/core.h"
 #include "broker/net/hooks.h"
 
 static void member_open_link(struct leat_member *member);

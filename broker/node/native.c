@@ -4,16 +4,11 @@
 
 #include "base/assert.h"
 #include "base/node_log.h"
-#include "broker/admin/administer.h"
 #include "broker/admin/calls.h"
-#include "broker/data/append.h"
-#include "broker/data/fetch.h"
-#include "broker/data/locate.h"
+#include "broker/data/serve.h"
 #include "broker/net/call.h"
 #include "broker/node/native.h"
-#include "broker/ownership/below.h"
-#include "broker/ownership/move.h"
-#include "broker/ownership/recover.h"
+#include "broker/ownership/calls.h"
 #include "link/link.h"
 #include "wire/speaker.h"
 

@@ -6,7 +6,7 @@
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
-#include "broker/ownership/move.h"
+#include "broker/ownership/calls.h"
 
 const char *leat_node_name(const struct leat_node *node)
 {
@@ -66,7 +66,7 @@ uint32_t leat_node_handing_over(const struct leat_node *node)
 {
     uint32_t count = 0;
     for (uint32_t c = 0; node->cores && c < node->options.cores; c++)
-        count += node->cores[c].movers->count;
+        count += leat_movers_count(&node->cores[c]);
     return count;
 }
 

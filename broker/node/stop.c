@@ -5,8 +5,8 @@
 #include "base/bug.h"
 #include "base/node_log.h"
 #include "broker/data/core_data.h"
-#include "broker/data/fetch.h"
 #include "broker/data/partition.h"
+#include "broker/data/serve.h"
 #include "broker/net/core.h"
 
 static void stop_deliver_core(void *actor, struct leat_mail *mail);

@@ -7,8 +7,8 @@
 #ifndef LEAT_BROKER_OWNERSHIP_BELOW_H
 #define LEAT_BROKER_OWNERSHIP_BELOW_H
 
-#include "broker/net/members.h"
-#include "broker/net/peer.h"
+#include "broker/net/core.h"
+#include "broker/ownership/calls.h"
 
 enum { LEAT_BELOW_CANDIDATES_MAX = 4, LEAT_BELOW_BYTES_MAX = 48 };
 
@@ -51,7 +51,5 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
 struct leat_extent leat_below_best(const struct leat_below_found *found);
 /** No node gives the best replica out: go on to the next best. False: there is no other. */
 bool leat_below_pass(struct leat_below_found *found);
-
-void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame);
 
 #endif

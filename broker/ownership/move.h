@@ -16,7 +16,8 @@
 
 #include "base/list.h"
 #include "base/timer.h"
-#include "broker/net/peer.h"
+#include "broker/net/core.h"
+#include "broker/ownership/calls.h"
 #include "coordinator/coordinator.h"
 #include "multilog/log.h"
 
@@ -78,14 +79,8 @@ struct leat_movers {
 
 void leat_movers_init(struct leat_core *core);
 void leat_movers_fini(struct leat_core *core);
-/** A drained node moves its streamlets to other nodes. Thread: a core. */
-void leat_movers_tick(struct leat_core *core);
 /** mover: stream, streamlet, target, on_done, owner are filled. on_done later and once, when the
  * outcome is applied here. Thread: core 0. */
 void leat_mover_start(struct leat_core *core, struct leat_mover *mover);
-/** The log has gone while it was drained. Thread: the log's core. */
-void leat_move_part_gone(struct leat_move_part *part);
-
-void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *frame);
 
 #endif

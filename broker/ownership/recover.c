@@ -14,7 +14,6 @@
 #include "base/node_log.h"
 #include "broker/data/begun.h"
 #include "broker/data/call_find.h"
-#include "broker/data/holes.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
@@ -23,8 +22,8 @@
 #include "broker/data/stream.h"
 #include "broker/net/call.h"
 #include "broker/net/core.h"
+#include "broker/ownership/calls.h"
 #include "broker/ownership/handover.h"
-#include "broker/ownership/recover.h"
 
 struct recover_call {
     struct leat_call call;

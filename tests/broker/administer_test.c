@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker/admin/administer.h"
+#include "broker/admin/calls.h"
 #include "broker/net/addresses.h"
 #include "wire/frame.h"
 

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "broker/data/begun.h"
 #include "broker/data/core_data.h"
-#include "broker/data/holes.h"
 #include "broker/data/partition.h"
 #include "broker/node/bringup.h"
 #include "broker/ownership/handover.h"

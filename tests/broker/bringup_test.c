@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/admin/administer.h"
+#include "broker/admin/calls.h"
 #include "broker/data/replicate.h"
 #include "broker/node/bringup.h"
 #include "broker/node/native.h"

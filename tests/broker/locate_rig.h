@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "broker/data/locate.h"
 #include "broker/data/partition.h"
+#include "broker/data/serve.h"
 #include "tests/broker/alone_calls.h"
 #include "wire/message.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator is told of a log's loss, and one in front of a log or between others: recover.c alone. */
 #include "broker/data/seek.h"
-#include "broker/ownership/recover.h"
+#include "broker/ownership/calls.h"
 #include "tests/broker/loss_rig.h"
 
 /* ---- what would be kept ---- */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/loss_rig.h"
 #include "broker/data/begun.h"
-#include "broker/data/holes.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/route.h"
-#include "broker/ownership/recover.h"
+#include "broker/ownership/calls.h"
 
 struct loss_rig it;
 static size_t bytes_before;

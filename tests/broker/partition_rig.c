@@ -6,7 +6,6 @@
 #include "broker/data/append.h"
 #include "broker/data/begun.h"
 #include "broker/data/fetch.h"
-#include "broker/data/holes.h"
 #include "broker/data/partition.h"
 #include "broker/node/bringup.h"
 

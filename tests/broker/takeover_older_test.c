@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A log that serves, and lacks segments before or between its own: where these are looked for, and what is known of
  * them. takeover*.c alone. */
-#include "broker/data/holes.h"
+#include "broker/data/partition.h"
 #include "tests/broker/takeover_rig.h"
 
 /* ---- which places ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/broker/walk_rig.h"
+#include "broker/admin/calls.h"
 #include "broker/admin/core_admin.h"
 #include "broker/data/begun.h"
 #include "broker/data/core_data.h"
