@@ -24,13 +24,14 @@ static struct leat_segment seg;
 /* A head with two copies behind a closed segment. */
 static void sound(void)
 {
-    log_ = (struct leat_primary_log){.version = 5, .need = 5, .known = 4};
+    log_ = (struct leat_primary_log){.primary = &primary_, .version = 5, .need = 5, .known = 4};
     leat_list_init(&log_.active);
     leat_list_init(&log_.settled);
     op = (struct rep_op){.copy = &copies[0]};
     primary_ = (struct leat_primary){.attached_count = 2, .peer_end = LEAT_REP_NODES_MAX};
     for (unsigned i = 0; i < 2; i++) {
-        peers[i] = (struct rep_peer){.state = REP_PEER_ATTACHED, .session = 7, .target = &target};
+        peers[i] = (struct rep_peer){
+            .primary = &primary_, .state = REP_PEER_ATTACHED, .session = 7, .target = &target};
         primary_.peers[i ? LEAT_REP_NODES_MAX - 1 : 0] = &peers[i];
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -160,6 +161,7 @@ static void backups_are_checked(void **state)
 static void steps_are_checked(void **state)
 {
     (void)state;
+    sound();
     static const char *const set_may[] = {
         [REP_SET_RESERVING] = ".R.....", [REP_SET_RESERVED] = "..S....",
         [REP_SET_STARTED] = "...P..C",   [REP_SET_PARKING] = "..S.P..",
