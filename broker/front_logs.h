@@ -11,6 +11,7 @@
 #include "broker/front.h"
 #include "multilog/log.h"
 #include "replication/primary/primary.h"
+#include "wire/message.h"
 
 struct leat_append_request;
 struct leat_fetch;

@@ -4,7 +4,7 @@
 #define LEAT_GROUPS_TABLE_H
 
 #include "groups/groups.h"
-#include "wire/message.h"
+#include "wire/msg.h"
 
 struct leat_group_member {
     char id[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];

@@ -3,7 +3,7 @@
 #ifndef LEAT_LINK_BODIES_H
 #define LEAT_LINK_BODIES_H
 
-#include "wire/message.h"
+#include "wire/msg.h"
 
 struct link_nonce_said {
     struct leat_msg_bin nonce;

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "link/bodies.h"
 #include "link/internal.h"
+#include "wire/message.h"
 
 #define LEAT_ROWS "link/bodies.def"
 #include "wire/rows_make.h"

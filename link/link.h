@@ -19,7 +19,7 @@
 #include "base/timer.h"
 #include "crypto/mac.h"
 #include "wire/frame.h"
-#include "wire/message.h"
+#include "wire/msg.h"
 
 enum {
     LEAT_NODE_VERSION_MIN = 3, /* of the format between nodes: 1 had no proof, 2 had other tags */

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "link/internal.h"
+#include "wire/message.h"
 
 /* ---- frames ---- */
 

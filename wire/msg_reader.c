@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The msgpack cursor: bounds before bytes, no allocation, strings are views. */
-#include "wire/message.h"
+#include "wire/msg.h"
 
 #include "base/bytes.h"
 #include "base/node_log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing msgpack into caller's memory, by msgpack-c's packer. */
-#include "wire/message.h"
+#include "wire/msg.h"
 
 #include <msgpack/pack.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "wire/message.h"
+#include "wire/msg.h"
 
 enum leat_msg_field_kind {
     LEAT_MSG_FIELD_U64,

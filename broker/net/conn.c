@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/node_log.h"
 #include "broker/net/core.h"
+#include "wire/message.h"
 
 static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                             size_t *want_bytes);

@@ -4,7 +4,7 @@
 #define LEAT_COORDINATOR_MEMBERSHIP_MESSAGES_H
 
 #include "coordinator/membership/state.h"
-#include "wire/message.h"
+#include "wire/msg.h"
 
 /* Bodies: their fields are listed in bodies.def, docs/cluster-protocol.md explains them. */
 struct co_state_said {

@@ -3,6 +3,7 @@
 #include "coordinator/metadata/private.h"
 
 #include "base/bug.h"
+#include "wire/message.h"
 
 #define LEAT_ROWS "coordinator/metadata/bodies.def"
 #include "wire/rows_make.h"

@@ -8,7 +8,7 @@
 #define LEAT_COORDINATOR_METADATA_MACHINE_H
 
 #include "coordinator/metadata/records.h"
-#include "wire/message.h"
+#include "wire/msg.h"
 
 enum {
     LEAT_COMMAND_VERSION = 1,

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/metadata/tail.h"
-#include "wire/message.h"
+#include "wire/msg.h"
 
 enum {
     CO_COLLECT_LOGS_MAX = 8192, /* of one attempt */

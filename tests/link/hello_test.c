@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "link/internal.h"
 #include "tests/trace.h"
+#include "wire/message.h"
 
 enum { SELF = LEAT_ACTOR_CORE_0 + 1, OTHER = LEAT_ACTOR_CORE_0 + 2, NODE_CORES = 3 };
 

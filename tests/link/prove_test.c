@@ -2,6 +2,7 @@
 /* A peer without the key learns nothing and changes nothing; a peer with the key comes in, whatever other connections
  * wait. */
 #include "tests/link/relay.h"
+#include "wire/message.h"
 
 enum { TELLS = 20 };
 

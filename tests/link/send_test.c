@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "link/internal.h"
 #include "tests/trace.h"
+#include "wire/message.h"
 
 enum { KIND = 400, QUEUED_MAX = 10000, SENDS_MAX = 1024, OVERHEAD = 24 + LEAT_TAG_BYTES };
 
