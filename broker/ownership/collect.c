@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/disk_read.h"
+#include "base/log_rows.h"
 #include "base/mem.h"
 #include "base/node_log.h"
 #include "broker/data/core_data.h"
@@ -30,8 +31,7 @@ enum { ROWS_FIRST = 64, LOOK_TRIES = 100, LOOK_AGAIN_US = 10 * 1000, FENCE_LATE_
 struct collecting {
     struct leat_node *node;
     struct leat_collect *collect;
-    const struct leat_collect_log **logs; /* by reference */
-    unsigned fences;                      /* under way, and one more while they are started */
+    unsigned fences; /* under way, and one more while they are started */
     struct leat_replica_row *rows;
     struct leat_segment_place {
         struct leat_file *file;
@@ -47,18 +47,12 @@ struct collecting {
     struct leat_disk_read read;
 };
 
-static int log_order(const void *left, const void *right)
-{
-    const struct leat_collect_log *const *a = left, *const *b = right;
-    return leat_log_ref_order((*a)->log, (*b)->log);
-}
-
 static const struct leat_collect_log *log_find(const struct collecting *it, struct leat_log_ref ref)
 {
-    const struct leat_collect_log wanted = {.log = ref}, *key = &wanted;
-    const struct leat_collect_log *const *found =
-        bsearch(&key, it->logs, it->collect->log_count, sizeof *it->logs, log_order);
-    return found != NULL ? *found : NULL;
+    const struct leat_collect *collect = it->collect;
+    size_t at = LEAT_LOG_ROWS_FROM(collect->logs, collect->log_count, log, ref);
+    bool found = at < collect->log_count && leat_log_ref_equal(collect->logs[at].log, ref);
+    return found ? &collect->logs[at] : NULL;
 }
 
 /* Whether the last answer was to the same question, with as many replicas: it is asked again and again while a log
@@ -96,7 +90,6 @@ static void collect_end(struct collecting *it)
     }
     leat_mem_free(it->places);
     leat_disk_read_free(&it->read);
-    leat_mem_free(it->logs);
     leat_mem_free(it);
     leat_collected(post, collect);
 }
@@ -331,10 +324,7 @@ static void on_fence_timer(struct leat_timer *timer)
 static void collect_begin(struct leat_core *core, struct leat_collect *collect)
 {
     struct collecting *it = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it);
-    if (it != NULL)
-        it->logs = leat_mem_calloc(LEAT_MEM_BROKER, collect->log_count + 1, sizeof *it->logs);
-    if (it == NULL || it->logs == NULL) {
-        leat_mem_free(it);
+    if (it == NULL) {
         collect->rc = LEAT_E_NO_MEMORY;
         leat_collected(core->env->post, collect);
         return;
@@ -342,9 +332,6 @@ static void collect_begin(struct leat_core *core, struct leat_collect *collect)
     it->node = core->node;
     it->collect = collect;
     it->begun_us = leat_core_now(core);
-    for (size_t i = 0; i < collect->log_count; i++)
-        it->logs[i] = &collect->logs[i];
-    qsort(it->logs, collect->log_count, sizeof *it->logs, log_order);
     if (LEAT_BUG(FENCE_AFTER_LOOK)) {
         look(it);
         it->timer = (struct leat_timer){.on_expired = on_fence_timer, .owner = it};

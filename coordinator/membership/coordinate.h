@@ -29,7 +29,7 @@ struct leat_collect {
     /* To be fenced before anything is looked at, on every transport and core. */
     const struct leat_crashed_node *crashed;
     size_t crashed_count;
-    const struct leat_collect_log *logs; /* ascending in each streamlet */
+    const struct leat_collect_log *logs; /* ascending */
     size_t log_count;
     /* The answer: every MARK of these logs, and three kinds of CLOSED: the segment before a mark that is only_start;
      * the segment of a tail record; of an opened log the highest segment that may be left (leat_tail_may_be_left()).

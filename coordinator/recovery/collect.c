@@ -2,6 +2,7 @@
 /* The leader's questions to every node when streamlets have lost their owner: the replicas there (COLLECT), and
  * copies to make (PULL). Here is the side of the asked node; the broker answers. Also the ends of logs in the tables,
  * for their present owner. docs/recovery.md has the whole. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -138,6 +139,12 @@ void leat_collected(const struct leat_post *post, struct leat_collect *collect)
     post->send(post->ctx, LEAT_ACTOR_COORDINATOR, &collect->mail);
 }
 
+static int log_order(const void *left, const void *right)
+{
+    const struct leat_collect_log *a = left, *b = right;
+    return leat_log_ref_order(a->log, b->log);
+}
+
 /* The logs of what was asked for, as the tables have them now. A stream that is gone has none. */
 static leat_err logs_fill(struct leat_coordinator *coordinator, struct co_collecting *it)
 {
@@ -164,6 +171,7 @@ static leat_err logs_fill(struct leat_coordinator *coordinator, struct co_collec
             count += logs;
         }
     }
+    qsort(it->logs, count, sizeof *it->logs, log_order);
     it->collect.logs = it->logs;
     return LEAT_OK;
 }

@@ -139,9 +139,9 @@ void begin(void)
         it.members[i].self = i == 1;
         core->members.rows[core->members.count++] = &it.members[i];
     }
-    for (uint32_t i = 0; i < LOGS; i++) /* not in order */
+    for (uint32_t i = 0; i < LOGS; i++)
         it.logs[i] = (struct leat_collect_log){
-            .log = {ALONE_STREAM, i == 0 ? 1 : 0, i},
+            .log = {ALONE_STREAM, 0, i},
             .record = {.tail = {.segment = 4 + i, .extent = {1000, 4 + i}}}};
     it.collect = (struct leat_collect){
         .attempt = 0xabc, .crashed = it.crashed, .logs = it.logs, .log_count = LOGS};

@@ -19,7 +19,7 @@
 /* Streamlets 1/0, 1/1, 2/0 and a deleted streamlet, and the nodes that have crashed. */
 static void attempt_make(void)
 {
-    static const struct co_streamlet refs[] = {{1, 0}, {1, 1}, {9, 0}, {2, 0}};
+    static const struct co_streamlet refs[] = {{2, 0}, {1, 1}, {9, 0}, {1, 0}}; /* not in order */
     it->streamlets = leat_mem_calloc(LEAT_MEM_COORDINATOR, 4, sizeof *it->streamlets);
     it->crashed = leat_mem_calloc(LEAT_MEM_COORDINATOR, 2, sizeof *it->crashed);
     assert_true(it->streamlets && it->crashed);
