@@ -3,6 +3,7 @@
 #include "broker/net/members.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "broker/net/core.h"
@@ -25,6 +26,15 @@ const struct leat_member *leat_member_find(const struct leat_core *core, uint64_
     const struct leat_members *members = &core->members;
     for (uint32_t i = 0; i < members->count; i++)
         if (members->rows[i]->info.incarnation == incarnation) return members->rows[i];
+    return NULL;
+}
+
+struct leat_member *leat_member_named(const struct leat_core *core, const char *name)
+{
+    LEAT_ASSERT_OWNER(core);
+    const struct leat_members *members = &core->members;
+    for (uint32_t i = 0; i < members->count; i++)
+        if (strcmp(members->rows[i]->info.name, name) == 0) return members->rows[i];
     return NULL;
 }
 

@@ -41,6 +41,8 @@ leat_err leat_members_open(struct leat_core *core, struct leat_error *error) LEA
 void leat_members_fini(struct leat_core *core);
 /** The node whose newest incarnation this is; NULL: none that is known. Borrowed until the next turn. */
 const struct leat_member *leat_member_find(const struct leat_core *core, uint64_t incarnation);
+/** The node of this name; NULL: none that is known. Borrowed as above. */
+struct leat_member *leat_member_named(const struct leat_core *core, const char *name);
 /** Does this node own the streamlet? */
 bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
                     uint32_t streamlet);

@@ -32,11 +32,11 @@ static void member_keep_earlier(struct leat_member *member, uint64_t incarnation
 static struct leat_member *member_of_name(struct leat_core *core, const char *name)
 {
     struct leat_members *members = &core->members;
-    for (uint32_t i = 0; i < members->count; i++)
-        if (strcmp(members->rows[i]->info.name, name) == 0) return members->rows[i];
+    struct leat_member *member = leat_member_named(core, name);
+    if (member != NULL) return member;
     /* The coordinator holds LEAT_NODES_MAX of them and no more. */
     LEAT_ASSERT_CMP(members->count, <, LEAT_NODES_MAX);
-    struct leat_member *member = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *member);
+    member = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *member);
     /* A committed member can't be refused: without memory the node ends, and reads the member at its next start. */
     const bool committed_is_applied = member != NULL;
     LEAT_ASSERT(committed_is_applied);

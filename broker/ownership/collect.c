@@ -428,11 +428,8 @@ static void sources_fill(struct pulling *it)
     struct leat_backup_pull *to = &it->backup_pull;
     to->node_count = 0;
     for (uint32_t s = 0; s < it->pull->source_count; s++) {
-        for (uint32_t i = 0; i < it->core->members.count; i++) {
-            const struct leat_member *member = it->core->members.rows[i];
-            if (!member->self && strcmp(member->info.name, it->pull->sources[s].node) == 0)
-                to->nodes[to->node_count++] = member->number;
-        }
+        const struct leat_member *member = leat_member_named(it->core, it->pull->sources[s].node);
+        if (member != NULL && !member->self) to->nodes[to->node_count++] = member->number;
     }
 }
 

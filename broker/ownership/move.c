@@ -264,13 +264,6 @@ struct leat_move_ask {
     struct leat_mover *mover; /* NULL: gone */
 };
 
-static const struct leat_member *member_named(const struct leat_core *core, const char *name)
-{
-    for (uint32_t i = 0; i < core->members.count; i++)
-        if (strcmp(core->members.rows[i]->info.name, name) == 0) return core->members.rows[i];
-    return NULL;
-}
-
 /* To so many nodes, itself included, it can write copies. */
 static uint32_t nodes_met(const struct leat_frame *answer)
 {
@@ -302,7 +295,7 @@ static void target_on_timer(struct leat_timer *timer)
 static void target_waited(struct leat_mover *mover, bool met)
 {
     struct leat_core *core = mover->core;
-    const struct leat_member *target = member_named(core, mover->target);
+    const struct leat_member *target = leat_member_named(core, mover->target);
     if (met || target == NULL || target->info.state != LEAT_NODE_UP || core->stopping ||
         leat_core_now(core) >= mover->ask_until_us) {
         parts_visit(mover, LEAT_MOVE_STOPS);
@@ -333,7 +326,7 @@ static void target_ask(struct leat_mover *mover)
 {
     static const uint8_t control[] = {0x91, 0xc3}; /* [with peers] */
     struct leat_core *core = mover->core;
-    const struct leat_member *target = member_named(core, mover->target);
+    const struct leat_member *target = leat_member_named(core, mover->target);
     struct leat_error error;
     if (mover->ask_until_us == 0)
         mover->ask_until_us = leat_core_now(core) + LEAT_MOVE_TARGET_US_MAX;
@@ -445,7 +438,7 @@ static void move_call_deliver(void *actor, struct leat_mail *mail)
 static leat_err target_allowed(const struct leat_core *core, const struct leat_stream_desc *desc,
                                const char *name, struct leat_error *error)
 {
-    const struct leat_member *target = member_named(core, name);
+    const struct leat_member *target = leat_member_named(core, name);
     if (target == NULL || target->info.state != LEAT_NODE_UP || target->info.draining)
         return leat_error_set(error, LEAT_E_NOT_FOUND,
                               "node \"%.64s\" can't take streamlets: it is %s", name,
