@@ -432,13 +432,8 @@ static void append_on_confirmed(struct leat_append *append, leat_err rc)
 static void append_on_owner(struct leat_confirm *confirm, leat_err rc)
 {
     struct leat_append_request *request = confirm->owner;
-    uint32_t home;
-    if (rc != LEAT_OK)
-        rc = LEAT_E_STARTING;
-    else
-        rc =
-            leat_partition_route(request->home, request->ref, request->owner_of.epoch, &home, NULL);
-    append_confirmed(request, rc);
+    append_confirmed(request,
+                     leat_confirm_owner(request->home, request->ref, request->owner_of.epoch, rc));
 }
 
 /* ---- waiting for room, or for a turn ---- */

@@ -4,6 +4,7 @@
 #ifndef LEAT_BROKER_DATA_CONFIRM_H
 #define LEAT_BROKER_DATA_CONFIRM_H
 
+#include "broker/data/route.h"
 #include "broker/front_logs.h"
 
 struct leat_core;
@@ -25,5 +26,13 @@ void leat_confirmer_init(struct leat_core *core);
 bool leat_confirm_needed(const struct leat_core *core);
 /** Takes LEAT_CATCH_UP_US_MAX at most, twice as long when a barrier is under way already. Thread: the core. */
 void leat_confirm_ask(struct leat_core *core, struct leat_confirm *confirm);
+/** What on_done's `rc` says of a log that was looked at under `epoch`. LEAT_OK: this node was its owner then, and has
+ * every record that was acked by then, so the answer of the look stands. Else what the client is told instead. */
+static inline leat_err leat_confirm_owner(struct leat_core *core, struct leat_log_ref log,
+                                          uint32_t epoch, leat_err rc)
+{
+    uint32_t home;
+    return rc != LEAT_OK ? LEAT_E_STARTING : leat_partition_route(core, log, epoch, &home, NULL);
+}
 
 #endif

@@ -220,18 +220,13 @@ static bool fetch_is_too_high(const struct leat_fetch *fetch)
     return false;
 }
 
-/* A node that is the owner after its look at the log has every record that was acked by then: there is no such
- * offset. A node that is not the owner, or can't know, must not say so. */
 static void fetch_on_confirmed(struct leat_confirm *confirm, leat_err rc)
 {
     struct leat_fetch *fetch = confirm->owner;
     for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
         if (!item_is_too_high(item)) continue;
-        uint32_t home;
         item->confirmed = true;
-        item->refused = rc != LEAT_OK ? LEAT_E_STARTING
-                                      : leat_partition_route(fetch->core, item->want.log,
-                                                             item->want.epoch, &home, NULL);
+        item->refused = leat_confirm_owner(fetch->core, item->want.log, item->want.epoch, rc);
     }
     leat_fetch_enter(fetch, LEAT_FETCH_UNWATCHING);
     leat_list_push_back(&fetch->core->data->ready_fetches, &fetch->link);

@@ -105,16 +105,10 @@ static void locator_take(struct leat_locator *locator, leat_err rc)
     locator_next(locator);
 }
 
-/* As for a fetch: only the owner may say that there is no such offset. */
 static void locator_on_confirmed(struct leat_confirm *confirm, leat_err rc)
 {
     struct leat_locator *locator = confirm->owner;
-    uint32_t home;
-    if (rc != LEAT_OK)
-        rc = LEAT_E_STARTING;
-    else
-        rc = leat_partition_route(locator->core, locator->asked[locator->at].log, locator->epoch,
-                                  &home, NULL);
+    rc = leat_confirm_owner(locator->core, locator->asked[locator->at].log, locator->epoch, rc);
     locator_take(locator, rc != LEAT_OK ? rc : locator->op.rc);
 }
 
