@@ -134,8 +134,8 @@ struct leat_protocol {
     void (*answer)(struct leat_peer *peer);
     /** A connection without a request that is silent so long is closed, after twice that at most. 0: never. */
     uint64_t idle_us_max;
-    /** It has come to another core. tag: leat_peer_move()'s. NULL: nothing is to be done. */
-    void (*on_moved)(struct leat_peer *peer, uint32_t tag);
+    /** The connection has come to another core. request: its moved_request. NULL: nothing is to be done. */
+    void (*on_moved)(struct leat_peer *peer, uint32_t request);
 };
 
 /** A new connection, with own_bytes of zeros beside it for its protocol (LEAT_FRONT_CONN_BYTES at most). Its last

@@ -220,9 +220,7 @@ static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage
     }
     peer->conn = conn;
     peer_attach(core, peer);
-    uint32_t request = (uint32_t)peer->stalled_bytes;
-    peer->stalled_bytes = 0;
-    if (peer->protocol->on_moved != NULL) peer->protocol->on_moved(peer, request);
+    if (peer->protocol->on_moved != NULL) peer->protocol->on_moved(peer, peer->moved_request);
     *out_handler = &peer_handler;
     return peer;
 }

@@ -166,7 +166,7 @@ static enum leat_handled peer_hello(struct leat_peer *peer, const struct leat_fr
         peer_greet(peer, frame->request);
         return LEAT_HANDLED;
     }
-    peer->stalled_bytes = frame->request; /* travels with it: nothing is queued, so it is unused */
+    peer->moved_request = frame->request;
     leat_peer_move(peer, lane);
     return LEAT_LEFT;
 }

@@ -314,7 +314,7 @@ static struct leat_peer *moved(void)
 {
     struct leat_peer *peer = opened();
     peer->append_now = (void *)&it;
-    peer->stalled_bytes = 41;
+    peer->moved_request = 41;
     struct leat_list answers;
     leat_list_init(&answers);
     leat_list_push_back(&answers, &peer->answers);
@@ -340,7 +340,6 @@ static void connection_moves_to_another_core(void **state)
     assert_said("sharer on 1\nquiet begins\non moved to 1, tag 41\n");
     assert_int_equal(connections(1), 1);
     assert_ptr_equal(peer->conn, &it.conn);
-    assert_int_equal(peer->stalled_bytes, 0);
     assert_ptr_equal(alone.cores[1].peers.next, &peer->all);
     closes(LEAT_OK);
     assert_said(WENT "no sharer on 1\n");

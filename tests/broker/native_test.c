@@ -70,7 +70,7 @@ void leat_peer_known(struct leat_peer *peer)
 }
 void leat_peer_move(struct leat_peer *peer, uint32_t core)
 {
-    said("move to %u with %zu", core, peer->stalled_bytes);
+    said("move to %u with %u", core, peer->moved_request);
 }
 void leat_peer_send(struct leat_peer *peer, uint8_t *out, enum leat_kind kind, uint8_t flags,
                     uint32_t request, uint32_t control_bytes, uint32_t payload_bytes)
