@@ -99,6 +99,42 @@ static void machine_recovery_takes_only_what_it_saw(void **state)
     free(command);
 }
 
+/* Goal: a recovery with fewer streamlets than its head says is no entry: it changes nothing, also of the streamlets
+ * whose rows are there. */
+static void machine_recovery_that_lacks_streamlets_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m), *copy = calloc(1, sizeof *copy);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && copy && command);
+    leat_machine_init(m, 1);
+    leat_machine_init(copy, 1);
+    node_up(m, command, "a");
+    struct leat_stream_settings settings = {.streamlets = 1, .logs = 2};
+    assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings), LEAT_OK);
+    node_up(m, command, "b");
+    assert_int_equal(crash(m, command, "a", 1), LEAT_OK);
+    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    struct leat_machine_log seen[2] = {stream->logs[0], stream->logs[1]};
+    machine_restore_copy(m, copy);
+    for (uint32_t said = 2; said >= 1; said--) {
+        machines_compare(m, copy); /* nothing has changed so far */
+        struct leat_msg_writer w = recover_begin(command, stream, 0, 2);
+        struct leat_msg_writer head = command_begin(command, LEAT_COMMAND_RECOVER, 2);
+        leat_msg_write_u64(&head, 99);
+        leat_msg_write_array(&head, said);
+        recover_log(&w, &seen[0], LEAT_RECOVER_STANDS, 0);
+        recover_log(&w, &seen[1], LEAT_RECOVER_STANDS, 0);
+        assert_int_equal(entry_apply(m, command, &w), said == 1 ? LEAT_OK : LEAT_E_CORRUPT);
+    }
+    assert_int_equal(stream->desc->streamlets[0].owner, 2);
+    leat_machine_fini(m);
+    leat_machine_fini(copy);
+    free(m);
+    free(copy);
+    free(command);
+}
+
 /* All nodes were heard when incarnation `heard` was the next: the best they have is segment 7. */
 static leat_err waits(struct leat_machine *m, struct command *command,
                       const struct leat_machine_log *seen, uint64_t owner, uint64_t heard)
@@ -339,6 +375,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(machine_recovery_takes_only_what_it_saw),
+        cmocka_unit_test(machine_recovery_that_lacks_streamlets_is_refused),
         cmocka_unit_test(machine_streamlet_without_a_decision_goes_to_its_last_node_alone),
         cmocka_unit_test(machine_tells_the_last_node_and_takes_its_drain),
         cmocka_unit_test(machine_loss_is_accepted_once_all_were_heard),

@@ -239,6 +239,26 @@ static void adoption_has_room_for_a_row_of_each_log(void **state)
     rig_end(rig);
 }
 
+/* Goal: the last epoch is given out, and after it whatever needs one is refused: an epoch that comes a second time
+ * would let a fenced owner acknowledge appends. */
+static void epochs_are_given_out_to_the_last_and_once(void **state)
+{
+    (void)state;
+    for (unsigned grows = 0; grows < 2; grows++) {
+        struct rig *rig = rig_begin();
+        node_up(rig, "a", 100);
+        assert_int_equal(create(rig, "s", 1, 1), LEAT_OK);
+        rig->machine.next_epoch = LEAT_EPOCH_MAX;
+        assert_int_equal(grows ? enlarge(rig, "s", 2) : create(rig, "t", 1, 1), LEAT_OK);
+        assert_int_equal(rig->result.epoch.v, LEAT_EPOCH_MAX);
+        assert_int_equal(enlarge(rig, "s", 3), LEAT_E_TOO_MANY);
+        assert_int_equal(create(rig, "u", 1, 1), LEAT_E_TOO_MANY);
+        assert_int_equal(rig->machine.log_count, 2);
+        assert_int_equal(enlarge(rig, "s", grows ? 2 : 1), LEAT_OK); /* needs none */
+        rig_end(rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +267,7 @@ int main(void)
         cmocka_unit_test(room_is_kept_in_snapshots),
         cmocka_unit_test(room_of_nodes_of_old_is_not_known),
         cmocka_unit_test(adoption_has_room_for_a_row_of_each_log),
+        cmocka_unit_test(epochs_are_given_out_to_the_last_and_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
