@@ -148,6 +148,28 @@ static void machine_address_of_another_node_is_refused(void **state)
     free(command);
 }
 
+/* Goal: a node that does not vote gets no voter's address, also while the voter is down, and however short the voter's
+ * name is: nodes that start know the voter by this address. A voter without a name does not hold its address. */
+static void machine_address_of_a_voter_is_refused_to_others(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    m->voter_count = 2;
+    m->voters[0] = (struct leat_machine_voter){.address = "h:2", .name = "b"};
+    m->voters[1] = (struct leat_machine_voter){.address = "h:1", .name = "a"};
+    assert_int_equal(up_at_an_address(m, command, "c"), LEAT_E_EXISTS);
+    assert_int_equal(up_at_an_address(m, command, "b"), LEAT_OK); /* voters may swap addresses */
+    crash_whoever(m, command, "b");
+    m->voters[1].name[0] = 0;
+    assert_int_equal(up_at_an_address(m, command, "c"), LEAT_OK);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +177,7 @@ int main(void)
         cmocka_unit_test(machine_directory_of_an_older_state_is_refused),
         cmocka_unit_test(machine_directory_that_another_node_is_up_with_is_refused),
         cmocka_unit_test(machine_address_of_another_node_is_refused),
+        cmocka_unit_test(machine_address_of_a_voter_is_refused_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
