@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -53,11 +54,97 @@ static void settings_are_completed_and_bounded(void **state)
     assert_int_equal(leat_stream_settings_complete(&bad, 4, &error), LEAT_E_INVALID);
 }
 
+/* Goal: a name has exactly the characters that Kafka's clients allow: the neighbours of each range are refused, and the
+ * refusal says where. */
+static void name_characters_are_bounded(void **state)
+{
+    (void)state;
+    struct leat_error error;
+    for (unsigned c = 0; c < 256; c++) {
+        const char name[3] = {'x', 'y', (char)c};
+        const bool ok = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                        (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
+        char shown[32];
+        snprintf(shown, sizeof shown,
+                 c >= 0x20 && c < 0x7f ? "byte 3 of the stream's name is '%c'"
+                                       : "byte 3 of the stream's name is 0x%02x",
+                 c);
+        if (c < 0x20 || c >= 0x7f) assert_false(ok);
+        assert_int_equal(leat_stream_name_check(name, 3, &error), ok ? LEAT_OK : LEAT_E_BAD_NAME);
+        if (!ok) assert_non_null(strstr(error.text, shown));
+    }
+    static const char *const fine[] = {"a", ".a", "a.", "...", "-", "_"};
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        assert_int_equal(leat_stream_name_check(fine[i], strlen(fine[i]), &error), LEAT_OK);
+}
+
+static leat_err completed(struct leat_stream_settings *settings)
+{
+    struct leat_error error;
+    return leat_stream_settings_complete(settings, 0, &error);
+}
+
+/* Goal: each bound is allowed itself, and one more is refused: voters of one cluster must agree about each entry. */
+static void settings_are_allowed_up_to_their_bounds(void **state)
+{
+    (void)state;
+    struct {
+        struct leat_stream_settings settings;
+        leat_err rc;
+    } rows[] = {
+        {{.streamlets = LEAT_STREAMLETS_MAX, .logs = 1}, LEAT_OK},
+        {{.streamlets = LEAT_STREAMLETS_MAX + 1, .logs = 1}, LEAT_E_INVALID},
+        {{.logs = LEAT_LOGS_MAX}, LEAT_OK},
+        {{.logs = LEAT_LOGS_MAX + 1}, LEAT_E_INVALID},
+        {{.streamlets = LEAT_STREAM_LOGS_MAX / LEAT_LOGS_MAX, .logs = LEAT_LOGS_MAX}, LEAT_OK},
+        {{.streamlets = LEAT_STREAM_LOGS_MAX / LEAT_LOGS_MAX + 1, .logs = LEAT_LOGS_MAX},
+         LEAT_E_INVALID},
+        {{.copies = LEAT_COPIES_MAX}, LEAT_OK},
+        {{.copies = LEAT_COPIES_MAX + 1}, LEAT_E_INVALID},
+        {{.copies = 2, .min_copies = 2}, LEAT_OK},
+        {{.copies = 2, .min_copies = 3}, LEAT_E_INVALID},
+        {{.durability = LEAT_DURABILITY_MEMORY}, LEAT_OK},
+        {{.durability = LEAT_DURABILITY_DISK}, LEAT_OK},
+        {{.durability = LEAT_DURABILITY_MEMORY + LEAT_DURABILITY_DISK}, LEAT_E_INVALID},
+        {{.segment_bytes_max = LEAT_SEGMENT_BYTES_MIN}, LEAT_OK},
+        {{.segment_bytes_max = LEAT_SEGMENT_BYTES_MIN / 2}, LEAT_E_INVALID},
+        {{.segment_bytes_max = LEAT_SEGMENT_BYTES_MIN * 3}, LEAT_E_INVALID},
+        {{.segment_bytes_max = LEAT_SEGMENT_BYTES_MAX}, LEAT_OK},
+        {{.segment_bytes_max = LEAT_SEGMENT_BYTES_MAX * 2U}, LEAT_E_INVALID},
+        {{.batch_bytes_max = LEAT_BATCH_BYTES_LIMIT_MIN}, LEAT_OK},
+        {{.batch_bytes_max = LEAT_BATCH_BYTES_LIMIT_MIN - 1}, LEAT_E_INVALID},
+        {{.batch_bytes_max = LEAT_BATCH_BYTES_MAX}, LEAT_OK},
+        {{.batch_bytes_max = LEAT_BATCH_BYTES_MAX + 1}, LEAT_E_INVALID},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct leat_stream_settings asked = rows[i].settings;
+        assert_int_equal(completed(&rows[i].settings), rows[i].rc);
+        if (rows[i].rc != LEAT_OK) continue;
+        const struct leat_stream_settings *got = &rows[i].settings;
+        assert_int_equal(got->streamlets, asked.streamlets ? asked.streamlets : 1);
+        assert_int_equal(got->logs, asked.logs ? asked.logs : 1); /* a node with no core said */
+        assert_int_equal(got->copies, asked.copies ? asked.copies : 1);
+        assert_int_equal(got->min_copies, got->copies / 2 + 1);
+        assert_int_equal(got->durability,
+                         asked.durability ? asked.durability : LEAT_DURABILITY_DISK);
+        assert_int_equal(got->batch_bytes_max,
+                         asked.batch_bytes_max ? asked.batch_bytes_max : LEAT_BATCH_BYTES_MAX);
+    }
+    struct leat_stream_settings kept = {.retention_ms = 1, .retention_bytes = 1};
+    assert_int_equal(completed(&kept), LEAT_OK);
+    assert_true(kept.retention_ms == 1 && kept.retention_bytes == 1);
+    struct leat_stream_settings none = {.retention_ms = -1, .retention_bytes = -1};
+    assert_int_equal(completed(&none), LEAT_OK);
+    assert_true(none.retention_ms == 0 && none.retention_bytes == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(name_offences_are_named),
         cmocka_unit_test(settings_are_completed_and_bounded),
+        cmocka_unit_test(name_characters_are_bounded),
+        cmocka_unit_test(settings_are_allowed_up_to_their_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
