@@ -301,6 +301,52 @@ static void copies_from_a_name_that_is_too_long_are_refused(void **state)
     answer_arrives(LEAT_E_CANCELLED);
 }
 
+/* Goal: more copies or sources than there is room for, or none, are refused, whoever asks; as many as there is room for
+ * are made. */
+static void copies_and_sources_are_counted(void **state)
+{
+    (void)state;
+    static uint8_t payload[65536], counted[1 << 20];
+    static const struct {
+        uint32_t copies, sources;
+        leat_err rc;
+    } rows[] = {
+        {0, 1, LEAT_E_INVALID},
+        {1, 0, LEAT_E_INVALID},
+        {1, 1, LEAT_OK},
+        {1, LEAT_PULL_SOURCES_MAX, LEAT_OK},
+        {1, LEAT_PULL_SOURCES_MAX + 1, LEAT_E_INVALID},
+        {CO_PULLS_MAX, 1, LEAT_OK},
+        {CO_PULLS_MAX + 1, 1, LEAT_E_INVALID},
+    };
+    tasks_make(1);
+    co_recovery_pull(leader, 1);
+    struct leat_frame frame = frame_of(payload);
+    unsigned expected = 0;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        struct leat_pull pull = {
+            .log = {1, 0, 0}, .durability = LEAT_DURABILITY_DISK, .source_count = rows[r].sources};
+        const struct co_pull_source source = {{"n2", 2}, {"host2:2", 7}, 12};
+        struct leat_msg_writer w;
+        leat_msg_writer_init(&w, counted, sizeof counted);
+        co_pulls_said_write(&w, rows[r].copies);
+        for (uint32_t i = 0; i < rows[r].copies; i++) {
+            co_pull_said_write(&w, &pull);
+            for (uint32_t k = 0; k < pull.source_count; k++)
+                co_pull_source_write(&w, &source);
+        }
+        assert_false(w.overflow);
+        frame.payload = counted;
+        frame.payload_bytes = (uint32_t)w.used;
+        answer_rc = (leat_err)-1;
+        co_pull_take(node, &frame, &ticket);
+        assert_int_equal(answer_rc, rows[r].rc == LEAT_OK ? (leat_err)-1 : rows[r].rc);
+        if (rows[r].rc == LEAT_OK) expected += rows[r].copies;
+        assert_int_equal(pull_count, expected);
+    }
+    answer_arrives(LEAT_E_CANCELLED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +357,7 @@ int main(void)
         CALLS_TEST(answer_about_copies_that_is_malformed_is_none),
         CALLS_TEST(copies_that_are_malformed_or_too_many_are_refused),
         CALLS_TEST(copies_from_a_name_that_is_too_long_are_refused),
+        CALLS_TEST(copies_and_sources_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

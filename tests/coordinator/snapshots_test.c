@@ -450,6 +450,11 @@ static void snapshot_of_another_shape_is_refused(void **state)
     it.state = LEAT_NODE_UP;
     it.crashed_up = 1;
     assert_int_equal(read_back(&it), LEAT_E_CORRUPT);
+    it.owner = 0; /* also of a node that nothing behind it names */
+    assert_int_equal(read_back(&it), LEAT_E_CORRUPT);
+    it.crashed_up = 0;
+    it.state = 0;
+    assert_int_equal(read_back(&it), LEAT_E_CORRUPT);
 }
 
 /* Goal: the number of streamlets that a node owns is counted from the streams, not read from the node's row: the number
