@@ -299,7 +299,6 @@ struct co_pull {
 };
 struct co_pulling {
     struct leat_list list;
-    struct leat_coordinator *coordinator;
     bool local;
     struct leat_link_ticket ticket;
     uint32_t count, done;
@@ -360,7 +359,6 @@ leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pul
     struct co_pulling *it =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it + count * sizeof it->pulls[0]);
     if (!it) return LEAT_E_NO_MEMORY;
-    it->coordinator = coordinator;
     it->local = ticket == NULL;
     if (ticket) it->ticket = *ticket;
     it->count = count;
