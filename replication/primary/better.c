@@ -40,10 +40,10 @@ bool rep_better_roll(struct leat_primary_log *log, const struct leat_segment *se
 
 /* ---- closed segments ---- */
 
-static void look_again(struct leat_primary *primary, uint64_t at_us)
+/* What is set already is earlier: each caller asks for the same time from now on. */
+static void look_again(struct leat_primary *primary, uint64_t now_us)
 {
-    if (!primary->crowded_again_us || primary->crowded_again_us > at_us)
-        primary->crowded_again_us = at_us;
+    if (!primary->crowded_again_us) primary->crowded_again_us = now_us + REP_CROWDED_AGAIN_US;
 }
 
 static struct rep_peer *look(struct rep_set *set, uint64_t now_us)
@@ -51,12 +51,12 @@ static struct rep_peer *look(struct rep_set *set, uint64_t now_us)
     struct leat_primary *primary = set->log->primary;
     if (set->copy_count > rep_wanted(set->log)) {
         rep_set_surplus(set);
-        look_again(primary, now_us + REP_CROWDED_AGAIN_US);
+        look_again(primary, now_us);
         return NULL;
     }
     if (set->places == primary->places) return NULL;
     if (now_us < set->retry_us || !rep_set_is_still(set)) {
-        look_again(primary, now_us + REP_CROWDED_AGAIN_US);
+        look_again(primary, now_us);
         return NULL;
     }
     bool has_room = set->copy_count < LEAT_COPIES_MAX - 1;
@@ -68,7 +68,7 @@ static struct rep_peer *look(struct rep_set *set, uint64_t now_us)
     if (refused) {
         memset(set->refused, 0, sizeof set->refused);
         set->retry_us = now_us + REP_CROWDED_AGAIN_US;
-        look_again(primary, set->retry_us);
+        look_again(primary, now_us);
     } else {
         set->places = primary->places;
     }
@@ -91,7 +91,7 @@ struct rep_copy *rep_better_begin(struct leat_primary *primary, uint64_t now_us)
         leat_list_push_back(&primary->crowded, &set->crowded);
         struct rep_peer *peer = look(set, now_us);
         if (!peer) continue;
-        look_again(primary, now_us + REP_CROWDED_AGAIN_US); /* in case this attempt fails */
+        look_again(primary, now_us); /* in case this attempt fails */
         struct rep_copy *copy = rep_copy_new(set, peer);
         return copy && rep_copy_open(copy, true) ? copy : NULL;
     }

@@ -190,10 +190,6 @@ static void on_op_done(struct leat_link_call *call, leat_err rc, const struct le
     rep_peer_ops(peer);
     if (!copy) return; /* an unwanted reservation: the next audit drops it */
     copy->op = NULL;
-    if (!copy->set) {
-        free_if_over(copy);
-        return;
-    }
     rep_mark_dirty(copy->set->log);
     if (kind == LEAT_REP_OPEN)
         on_opened(copy, rc, &answer);
