@@ -14,6 +14,7 @@ static struct {
     struct leat_disk_io *io;
     struct leat_link_call *call;
     leat_err call_rc;
+    unsigned calls_fail; /* so many of the next */
 } ports;
 
 static inline void disk_submit(void *ctx, struct leat_disk_io *io)
@@ -37,6 +38,7 @@ static inline leat_err net_call(void *ctx, unsigned node, struct leat_link_call 
     struct rep_pull pull;
     (void)ctx;
     if (ports.call_rc) return ports.call_rc;
+    if (ports.calls_fail && ports.calls_fail--) return LEAT_E_CLOSED;
     assert_int_equal(call->kind, LEAT_REP_PULL);
     assert_int_equal(rep_pull_decode(call->control, call->control_bytes, &pull), LEAT_OK);
     trace("n%u PULL %u/%u/%u s%llu %u:%d from %u count %u%s in %llu ms\n", node, pull.log.stream,

@@ -488,9 +488,8 @@ static void time_of_a_source_grows_with_what_it_brings(void **state)
             .kind = LEAT_REP_PULL, .control = bytes, .control_bytes = writer.used};
         struct leat_link_call *call = ports.call;
         ports.call = NULL;
-        if (i == 6) ports.call_rc = LEAT_E_CLOSED;
+        if (i == 6) ports.calls_fail = 1;
         call->on_done(call, LEAT_OK, &frame, NULL);
-        ports.call_rc = LEAT_OK;
         if (ports.call) trace("then %llu us\n", (unsigned long long)ports.call->timeout_us);
         while (ports.call)
             piece(rig, LEAT_E_NOT_FOUND, 0, 0, 0);
@@ -533,6 +532,8 @@ static void time_of_a_source_grows_with_what_it_brings(void **state)
              "pulled: NOT_FOUND\n"
              "n2 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 1000 ms\n"
              "1000000 us\n"
+             "n3 PULL 1/2/3 s7 1048676:1 from 0 count 524288 whole in 5000 ms\n"
+             "then 5000000 us\n"
              "pulled: CLOSED\n");
     rig_end(rig);
 }
