@@ -35,6 +35,13 @@ struct leat_primary *leat_node_primary(const struct leat_node *node, uint32_t co
 struct leat_backup *leat_node_backup(const struct leat_node *node);
 /** How many streamlets are being handed over. */
 uint32_t leat_node_handing_over(const struct leat_node *node);
+/** Is the coordinator asked, or about to be, to give a streamlet with a stopped log of this node to another node? */
+bool leat_node_move_asks(const struct leat_node *node);
+/** Do logs, or older segments of logs, come to this node? */
+bool leat_node_taking_over(const struct leat_node *node);
+/** The segment that the first such log of a streamlet wants now. false: no log of the streamlet comes. */
+bool leat_node_takeover_wants(const struct leat_node *node, uint32_t stream, uint32_t streamlet,
+                              uint64_t *out_segment);
 /** Does a core know this stream, or has one not let go of all of it? */
 bool leat_node_has_stream(const struct leat_node *node, uint32_t stream);
 
@@ -47,6 +54,7 @@ struct leat_partition_seen {
     const struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
     struct leat_groups *groups;            /* of a home log that has been read; else NULL */
     bool going;                            /* deleted or stopped: no new work */
+    bool drained;                          /* stopped, to go to another owner */
     bool moves;                            /* another owner is asked for, or has it */
 };
 /** The next one, core by core; the first one when all of `seen` is zero. false: no more, or it has no cores. */

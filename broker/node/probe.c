@@ -7,6 +7,8 @@
 #include "broker/data/replicate.h"
 #include "broker/net/core.h"
 #include "broker/ownership/calls.h"
+#include "broker/ownership/move.h"
+#include "broker/ownership/takeover.h"
 
 const char *leat_node_name(const struct leat_node *node)
 {
@@ -70,6 +72,45 @@ uint32_t leat_node_handing_over(const struct leat_node *node)
     return count;
 }
 
+bool leat_node_move_asks(const struct leat_node *node)
+{
+    const struct leat_movers *movers = node->cores ? node->cores[0].movers : NULL;
+    if (!movers || movers->count == 0) return false;
+    LEAT_LIST_EACH(&movers->all, link)
+    {
+        const struct leat_mover *mover = LEAT_CONTAINER(link, const struct leat_mover, link);
+        struct leat_partition_seen seen;
+        for (uint32_t i = 0; mover->step == LEAT_MOVE_STOPS && i < mover->count; i++)
+            if (leat_node_partition_at(node, mover->refs[i], &seen) && seen.drained) return true;
+    }
+    return false;
+}
+
+static const struct leat_list *takeovers_of(const struct leat_node *node)
+{
+    const struct leat_list *all = node->cores ? &node->cores[0].takeovers->all : NULL;
+    return all && all->next ? all : NULL;
+}
+
+bool leat_node_taking_over(const struct leat_node *node)
+{
+    const struct leat_list *all = takeovers_of(node);
+    return all && !leat_list_empty(all);
+}
+
+bool leat_node_takeover_wants(const struct leat_node *node, uint32_t stream, uint32_t streamlet,
+                              uint64_t *out_segment)
+{
+    const struct leat_list *all = takeovers_of(node);
+    for (const struct leat_list *it = all ? all->next : NULL; it != all; it = it->next) {
+        const struct leat_takeover *takeover = LEAT_CONTAINER(it, const struct leat_takeover, link);
+        if (takeover->ref.stream != stream || takeover->ref.streamlet != streamlet) continue;
+        *out_segment = takeover->segment;
+        return true;
+    }
+    return false;
+}
+
 bool leat_node_has_stream(const struct leat_node *node, uint32_t stream)
 {
     for (uint32_t c = 0; node->cores && c < node->options.cores; c++) {
@@ -95,6 +136,7 @@ static bool log_see(const struct leat_partition *partition, uint32_t core, uint3
         .copies = partition->copies,
         .groups = partition->groups,
         .going = leat_partition_goes(partition),
+        .drained = partition->state == LEAT_PARTITION_DRAINED,
         .moves =
             partition->moving || partition->state == LEAT_PARTITION_DRAINED || partition->give_up,
     };

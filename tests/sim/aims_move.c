@@ -5,13 +5,9 @@
  * and a log that has just been moved is moved on, before it was written to. */
 #include <string.h>
 
-#include "broker/data/core_data.h"
-#include "broker/data/lookup.h"
-#include "broker/data/partition.h"
-#include "broker/net/core.h"
-#include "broker/ownership/move.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/truth.h"
 
@@ -63,7 +59,7 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores;
+           leat_node_has_cores(server->node);
 }
 
 static struct sim_server *leader(void)
@@ -71,9 +67,8 @@ static struct sim_server *leader(void)
     struct scenario *scenario = aim.scenario;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];
-        if (lives(server) && server->node->coordinator &&
-            leat_coordinator_see(server->node->coordinator).leads)
-            return server;
+        struct leat_coordinator *of = lives(server) ? leat_node_coordinator(server->node) : NULL;
+        if (of && leat_coordinator_see(of).leads) return server;
     }
     return NULL;
 }
@@ -166,8 +161,8 @@ static void full_again(struct sim_world *world, struct sim_event *event)
 {
     struct sim_server *server = event->a;
     bool over = aim.scenario->faults_over || world->now_us >= event->n;
-    if (lives(server) && server->node->coordinator)
-        leat_coordinator_full_set(server->node->coordinator, !over);
+    struct leat_coordinator *of = lives(server) ? leat_node_coordinator(server->node) : NULL;
+    if (of) leat_coordinator_full_set(of, !over);
     if (!over) sim_world_at(world, world->now_us + LOOK_US, full_again, server)->n = event->n;
 }
 
@@ -216,58 +211,35 @@ static void strike(struct sim_server *owner)
 
 /* ---- when ---- */
 
-static const struct leat_partition *partition_of(const struct sim_server *server,
-                                                 struct leat_log_ref ref)
-{
-    for (uint32_t c = 0; c < server->scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        const struct leat_partition *partition =
-            core->data->partitions ? leat_partition_find(core, ref) : NULL;
-        if (partition) return partition;
-    }
-    return NULL;
-}
-
 static bool gives_away(const struct sim_server *server)
 {
-    const struct leat_movers *movers = server->node->cores[0].movers;
-    if (!movers || movers->count == 0) return false;
+    if (leat_node_handing_over(server->node) == 0) return false;
     aim.near = true;
-    if (!aim.asked) return true;
-    LEAT_LIST_EACH(&movers->all, link)
-    {
-        const struct leat_mover *mover = LEAT_CONTAINER(link, const struct leat_mover, link);
-        for (uint32_t i = 0; mover->step == LEAT_MOVE_STOPS && i < mover->count; i++) {
-            const struct leat_partition *partition = partition_of(server, mover->refs[i]);
-            if (partition && partition->state == LEAT_PARTITION_DRAINED) return true;
-        }
+    return !aim.asked || leat_node_move_asks(server->node);
+}
+
+/* Its first segment was refused, for want of room. */
+static bool unopened(const struct sim_server *server, struct leat_log_ref *out_ref)
+{
+    struct leat_partition_seen it = {0};
+    struct leat_log_seen log;
+    while (leat_node_partition_next(server->node, &it)) {
+        if (!it.log || it.going) continue;
+        leat_log_see(it.log, &log);
+        *out_ref = it.ref;
+        if (log.opening_paused && sim_stream_of(aim.scenario, it.ref.stream, &out_ref->stream))
+            return true;
     }
     return false;
 }
 
-/* Its first segment was refused, for want of room. */
-static const struct leat_partition *unopened(const struct sim_server *server, uint32_t *out_stream)
-{
-    for (uint32_t c = 0; c < server->scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        for (uint32_t i = 0; core->data->partitions && i <= core->data->partition_mask; i++)
-            for (const struct leat_partition *it = core->data->partitions[i]; it;
-                 it = it->hash_next)
-                if (it->log && !leat_partition_goes(it) && it->log->opened == LOG_OPENING_PAUSED &&
-                    sim_stream_of(aim.scenario, it->ref.stream, out_stream))
-                    return it;
-    }
-    return NULL;
-}
-
 static bool unopened_struck(const struct sim_server *server)
 {
-    uint32_t stream;
-    const struct leat_partition *partition = unopened(server, &stream);
-    if (!partition) return false;
+    struct leat_log_ref log;
+    if (!unopened(server, &log)) return false;
     sim_fault_struck(aim.scenario->world, SIM_FAULT_AMID_DRAIN);
     sim_trace(aim.scenario->world, "aim: a log of %s, which is not opened, is to go", server->name);
-    wish(stream, partition->ref.streamlet, another(server));
+    wish(log.stream, log.streamlet, another(server));
     aim.ended = sim_rng_chance(&aim.rng, LAST_PER_MILLE);
     return true;
 }

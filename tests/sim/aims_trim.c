@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-#include "broker/data/partition.h"
-#include "multilog/internal.h"
-#include "tests/sim/partition.h"
+#include "broker/probe.h"
+#include "multilog/probe.h"
 
 enum {
     SEEDS_PER_MILLE = 150,
@@ -24,31 +23,27 @@ static struct {
 } aim;
 
 /* Has retention chosen more of its segments since the last look, or a start found that it had? */
-static bool is_trimmed(struct scenario *scenario, const struct leat_partition *partition)
+static bool is_trimmed(struct scenario *scenario, const struct leat_partition_seen *partition)
 {
     struct leat_log_ref ref = partition->ref;
     uint32_t stream;
     if (!sim_stream_of(scenario, ref.stream, &stream) || !scenario->streams[stream].trims)
         return false;
-    const struct leat_log *log = partition->log;
     uint64_t *before = &aim.segments[ref.streamlet][ref.log];
-    bool is = log && log->trim_segment > *before;
-    if (log) *before = log->trim_segment;
+    struct leat_log_seen log;
+    if (!partition->log) return false;
+    leat_log_see(partition->log, &log);
+    bool is = log.trim_segment > *before;
+    *before = log.trim_segment;
     return is;
 }
 
 static bool any_trimmed(struct scenario *scenario)
 {
-    const struct leat_node *node = scenario->servers[0].node;
+    struct leat_partition_seen partition = {0};
     bool any = false;
-    for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_core *core = &node->cores[c];
-        for (uint32_t h = sim_partition_from(core, 0); h <= core->data->partition_mask;
-             h = sim_partition_from(core, h + 1))
-            for (const struct leat_partition *at = core->data->partitions[h]; at;
-                 at = at->hash_next)
-                any |= is_trimmed(scenario, at);
-    }
+    while (leat_node_partition_next(scenario->servers[0].node, &partition))
+        any |= is_trimmed(scenario, &partition);
     return any;
 }
 
@@ -66,7 +61,8 @@ static void look(struct sim_world *world, struct sim_event *event)
     struct scenario *scenario = event->a;
     struct sim_server *server = &scenario->servers[0];
     if (scenario->faults_over) return;
-    bool serves = server->process->alive && server->ready && server->node && server->node->cores;
+    bool serves = server->process->alive && server->ready && server->node &&
+                  leat_node_has_cores(server->node);
     if (serves && any_trimmed(scenario) && sim_rng_chance(&aim.rng, STRIKE_PER_MILLE)) {
         sim_disk_fail_next(server->disk, LEAT_DISK_SYNC);
         sim_trace(world, "aim: retention trims, and the next flush fails");

@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
 
 enum {
     CUTTER_CONNS_MAX = 24,
@@ -159,7 +159,8 @@ static bool frames_wait(const struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        for (uint32_t c = 0; server->ready && server->node->cores && c < scenario->cores; c++)
+        bool serves = server->ready && leat_node_has_cores(server->node);
+        for (uint32_t c = 0; serves && c < scenario->cores; c++)
             if (leat_intake_crowded(&server->cores[c]->intake, LEAT_NET_CLIENTS)) return true;
     }
     return false;

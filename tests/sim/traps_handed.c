@@ -6,9 +6,7 @@
  * stopped at the second node for up to 0.3 s: they are on their way when the third node asks for them. From then on
  * reads are stopped, too, and for longer. A read that began then would end with a replica that is gone. Or the writer
  * of a replica is killed, and fenced while the replica is on its way. */
-#include "broker/data/core_data.h"
-#include "broker/data/replicate.h"
-#include "broker/ownership/takeover.h"
+#include "broker/probe.h"
 #include "replication/backup/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -41,8 +39,7 @@ static struct trap_handed {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores && server->node->coordinator &&
-           server->node->cores[0].data->replicate->backup;
+           leat_node_coordinator(server->node) && leat_node_backup(server->node);
 }
 
 static bool is_of_it(struct leat_log_ref ref)
@@ -56,24 +53,13 @@ static bool owns_it(const struct sim_server *server)
                            (struct leat_log_ref){trap.stream, trap.streamlet, 0});
 }
 
-/* The first log of the streamlet here that takes a segment from other nodes; NULL: none. */
-static const struct leat_takeover *takeover_at(const struct sim_server *server)
-{
-    const struct leat_list *all = &server->node->cores[0].takeovers->all;
-    for (const struct leat_list *it = all->next; it != all; it = it->next) {
-        const struct leat_takeover *takeover = LEAT_CONTAINER(it, const struct leat_takeover, link);
-        if (is_of_it(takeover->ref)) return takeover;
-    }
-    return NULL;
-}
-
 /* Closed replicas of the streamlet at a node; *out_adopted: a replica that is on its way to a log, or zeros. */
 static unsigned replicas_at(const struct sim_server *server, struct leat_replica_seen *out_adopted)
 {
     struct leat_replica_seen rep = {0};
     unsigned count = 0;
     *out_adopted = rep;
-    while (leat_backup_see_next(server->node->cores[0].data->replicate->backup, &rep)) {
+    while (leat_backup_see_next(leat_node_backup(server->node), &rep)) {
         if (!rep.seg || rep.seg->state != LEAT_SEGMENT_CLOSED || !is_of_it(rep.seg->log)) continue;
         count++;
         if (rep.adopting) *out_adopted = rep;
@@ -128,7 +114,7 @@ static struct sim_server *writer_of(const struct leat_replica_seen *rep)
     for (unsigned i = 0; i < trap.scenario->server_count && rep->writer.at; i++) {
         struct sim_server *server = &trap.scenario->servers[i];
         if (server != trap.has && lives(server) &&
-            server->node->incarnation == rep->writer.incarnation)
+            leat_node_incarnation(server->node) == rep->writer.incarnation)
             return server;
     }
     return NULL;
@@ -156,7 +142,9 @@ static void step(void)
 {
     struct sim_world *world = trap.scenario->world;
     struct leat_replica_seen adopted;
-    const struct leat_takeover *next = takeover_at(trap.third);
+    uint64_t next_segment;
+    bool next = leat_node_takeover_wants(trap.third->node, trap.scenario->streams[trap.stream].id,
+                                         trap.streamlet, &next_segment);
     (void)replicas_at(trap.has, &adopted);
     if (trap.step == COMES && owns_it(trap.has)) {
         wish(trap.third);
@@ -167,7 +155,7 @@ static void step(void)
         else
             step_to(IDLE, 0);
     } else if (trap.step == STOPPED) {
-        if (adopted.at && adopted.handle == trap.stopped && next && next->segment == trap.segment)
+        if (adopted.at && adopted.handle == trap.stopped && next && next_segment == trap.segment)
             sim_disk_stall_reads(trap.has->disk, trap.until_us + READ_US);
         return;
     }

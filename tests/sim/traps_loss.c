@@ -9,7 +9,6 @@
  * None of these requests gives up segments that are on their way: check_given_up() excuses what the owner named. */
 #include <string.h>
 
-#include "broker/ownership/takeover.h"
 #include "broker/probe.h"
 #include "multilog/probe.h"
 #include "tests/sim/scenario.h"
@@ -42,7 +41,7 @@ static struct {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores;
+           leat_node_has_cores(server->node);
 }
 
 /* NULL: it is not there, or leaves. */

@@ -2,22 +2,16 @@
 /* What a cluster seed has visited. All nodes are looked at every little while, in the lists that they walk
  * themselves, and once more when one dies. What was under way at the last look is not counted again. */
 #include "tests/sim/visits.h"
-#include "broker/data/core_data.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/partition.h"
-#include "broker/data/replicate.h"
-#include "broker/net/core.h"
-#include "broker/ownership/handover.h"
-#include "broker/ownership/move.h"
+#include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "multilog/probe.h"
 #include "replication/backup/probe.h"
 #include "replication/primary/probe.h"
-#include "tests/sim/partition.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -99,7 +93,8 @@ static void met(struct scenario *scenario, enum sim_visit visit)
 
 static bool lives(const struct sim_server *server)
 {
-    return server->process && server->process->alive && server->node && server->node->cores;
+    return server->process && server->process->alive && server->node &&
+           leat_node_has_cores(server->node);
 }
 
 static void note(struct seen *seen, enum sim_visit visit, bool is)
@@ -164,9 +159,8 @@ static bool front_is_unknown(const struct leat_log *log)
     return first && first->next_offset == first->base_offset;
 }
 
-static void logs_see(const struct leat_core *core, struct seen *seen)
+static void logs_see(const struct leat_primary *primary, struct seen *seen)
 {
-    const struct leat_primary *primary = core->data->replicate->primary;
     const struct leat_primary_log *log = NULL;
     while ((log = leat_primary_log_next(primary, log)))
         log_see(log, seen);
@@ -185,9 +179,8 @@ static bool leaves_amid_fill(const struct leat_set_seen *set, uint32_t copies)
     return leaves && !set->dropping && whole + 1 < copies;
 }
 
-static void leaves_see(const struct leat_core *core, struct seen *seen)
+static void leaves_see(const struct leat_primary *primary, struct seen *seen)
 {
-    const struct leat_primary *primary = core->data->replicate->primary;
     const struct leat_primary_log *log = NULL;
     while ((log = leat_primary_log_next(primary, log))) {
         uint32_t copies = leat_primary_log_see(log).copies;
@@ -199,12 +192,11 @@ static void leaves_see(const struct leat_core *core, struct seen *seen)
     }
 }
 
-static void fronts_see(const struct leat_core *core, struct seen *seen)
+static void fronts_see(const struct leat_node *node, struct seen *seen)
 {
-    for (uint32_t h = sim_partition_from(core, 0); h <= core->data->partition_mask;
-         h = sim_partition_from(core, h + 1))
-        for (const struct leat_partition *at = core->data->partitions[h]; at; at = at->hash_next)
-            note(seen, SIM_VISIT_FRONT_UNKNOWN, front_is_unknown(at->log));
+    struct leat_partition_seen at = {0};
+    while (leat_node_partition_next(node, &at))
+        note(seen, SIM_VISIT_FRONT_UNKNOWN, front_is_unknown(at.log));
 }
 
 /* ---- what it keeps of others' ---- */
@@ -260,7 +252,7 @@ static bool writes_to(const struct sim_server *server, const char *name)
 {
     const struct scenario *scenario = server->scenario;
     for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_primary *primary = server->node->cores[c].data->replicate->primary;
+        const struct leat_primary *primary = leat_node_primary(server->node, c);
         struct leat_peer_seen peer = {0};
         while (leat_peer_see_next(primary, &peer))
             if (strcmp(peer.node, name) == 0 && peer.writes) return true;
@@ -272,7 +264,8 @@ static const struct sim_server *leader_of(const struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        const struct leat_coordinator *it = lives(server) ? server->node->coordinator : NULL;
+        const struct leat_coordinator *it =
+            lives(server) ? leat_node_coordinator(server->node) : NULL;
         if (it && leat_coordinator_see(it).recovers) return server;
     }
     return NULL;
@@ -286,13 +279,12 @@ static void fenced_see(const struct sim_server *server, const struct leat_backup
     while (leat_backup_see_writer(backup, &writer)) {
         for (unsigned i = 0; i < scenario->server_count && writer.fenced; i++) {
             const struct sim_server *other = &scenario->servers[i];
-            if (!lives(other) || strcmp(other->node->name, writer.node) != 0 ||
-                !other->node->coordinator ||
-                leat_coordinator_see(other->node->coordinator).incarnation != writer.incarnation)
-                continue;
+            if (!lives(other) || strcmp(leat_node_name(other->node), writer.node) != 0) continue;
+            const struct leat_coordinator *of = leat_node_coordinator(other->node);
+            if (!of || leat_coordinator_see(of).incarnation != writer.incarnation) continue;
             const struct sim_server *leader = leader_of(scenario);
             note(seen, SIM_VISIT_FENCED_LIVES, true);
-            note(seen, SIM_VISIT_FENCED_WRITES, writes_to(other, server->node->name));
+            note(seen, SIM_VISIT_FENCED_WRITES, writes_to(other, leat_node_name(server->node)));
             note(seen, SIM_VISIT_FENCED_UNLED,
                  leader && leader != server && reaches(other, server) && !reaches(other, leader));
         }
@@ -304,11 +296,10 @@ static void fenced_see(const struct sim_server *server, const struct leat_backup
 static void kept_see(const struct sim_server *server, bool others_down, struct seen *seen)
 {
     const struct leat_node *node = server->node;
-    const struct leat_backup *backup = node->cores[0].data->replicate->backup;
-    for (uint32_t c = 0; c < server->scenario->cores; c++) {
-        fronts_see(&node->cores[c], seen);
-        leaves_see(&node->cores[c], seen);
-    }
+    const struct leat_backup *backup = leat_node_backup(node);
+    fronts_see(node, seen);
+    for (uint32_t c = 0; c < server->scenario->cores; c++)
+        leaves_see(leat_node_primary(node, c), seen);
     if (!backup) return;
     backup_see(backup, others_down, seen);
     fenced_see(server, backup, seen);
@@ -316,15 +307,14 @@ static void kept_see(const struct sim_server *server, bool others_down, struct s
 
 static void server_see(const struct sim_server *server, struct seen *seen)
 {
-    const struct leat_node *node = server->node;
+    struct leat_node *node = server->node;
     *seen = (struct seen){0};
     for (uint32_t c = 0; c < server->scenario->cores; c++)
-        logs_see(&node->cores[c], seen);
-    seen->move = node->cores[0].movers->count > 0;
-    seen->takeover = node->cores[0].takeovers->all.next != NULL &&
-                     !leat_list_empty(&node->cores[0].takeovers->all);
-    drops_see(node->cores[0].data->replicate->backup, seen);
-    const struct leat_coordinator *coordinator = node->coordinator;
+        logs_see(leat_node_primary(node, c), seen);
+    seen->move = leat_node_handing_over(node) > 0;
+    seen->takeover = leat_node_taking_over(node);
+    drops_see(leat_node_backup(node), seen);
+    const struct leat_coordinator *coordinator = leat_node_coordinator(node);
     if (!coordinator) return;
     enum leat_recovery_phase phase = leat_coordinator_see(coordinator).phase;
     seen->recovers = phase != LEAT_RECOVERY_NONE;
@@ -401,7 +391,7 @@ void sim_visits_death(struct sim_server *server, enum sim_death death)
 {
     struct scenario *scenario = server->scenario;
     struct seen seen;
-    if (!server->node || !server->node->cores) return;
+    if (!server->node || !leat_node_has_cores(server->node)) return;
     server_see(server, &seen);
     kept_see(server, false, &seen);
     if (seen.roll) met(scenario, SIM_VISIT_DEATH_AMID_ROLL);
