@@ -3,8 +3,6 @@
  * goes back to it: the next record that the consumer sees is the first of that record's batch. */
 #include "tests/sim/scenario.h"
 
-#include "consumer/internal.h"
-
 enum {
     ADDRESS_PER_MILLE = 80, /* of the batches */
     ADDRESS_ROUNDS_MAX = 20,

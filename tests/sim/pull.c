@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "consumer/internal.h"
+#include "consumer/probe.h"
 
 enum { RECORDS_BYTES_MAX = 256 * 1024 };
 
@@ -96,10 +96,10 @@ void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched)
                  fetched->log.stream);
         return;
     }
+    uint32_t generation = client->generation;
+    if (client->consumer) (void)leat_consumer_is_member(client->consumer, &generation);
     if (client->reader.in_group)
-        check_owned(client->scenario->check, client->reader.group, log,
-                    client->consumer ? client->consumer->group_generation : client->generation,
-                    client->number);
+        check_owned(client->scenario->check, client->reader.group, log, generation, client->number);
     floor_give_up(client);
     const uint8_t *at = fetched->bytes;
     size_t left = fetched->byte_count;

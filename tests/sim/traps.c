@@ -18,7 +18,7 @@
 
 #include "broker/probe.h"
 #include "coordinator/probe.h"
-#include "groups/internal.h"
+#include "groups/probe.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -138,8 +138,9 @@ static bool groups_struck(struct sim_traps *traps, struct sim_server *server,
                           const struct leat_groups *groups)
 {
     struct sim_world *world = traps->scenario->world;
-    if (traps->groups == groups && traps->process == server->process &&
-        groups->acked > traps->acked) {
+    struct leat_groups_seen seen;
+    leat_groups_see(groups, &seen);
+    if (traps->groups == groups && traps->process == server->process && seen.acked > traps->acked) {
         disks_stall(traps, STALL_US);
         sim_fault_struck(world, SIM_FAULT_COMMIT_LOST);
         sim_trace(world, "trap: commits of a set were acked, others are on their way");
@@ -147,13 +148,13 @@ static bool groups_struck(struct sim_traps *traps, struct sim_server *server,
                      traps);
         return true;
     }
-    if (!groups->in_flight || leat_list_empty(&groups->waiting)) return false;
+    if (!seen.in_flight || !seen.waits) return false;
     if (!traps->delayed) /* others are to come meanwhile */
         disks_stall(traps, sim_rng_between(&traps->rng, 5000, 40000));
     traps->delayed = true;
-    if (groups->sealed_bytes == 0 && groups->builder.record_count == 0) return false;
+    if (!seen.gathers) return false;
     traps->groups = groups;
-    traps->acked = groups->acked;
+    traps->acked = seen.acked;
     traps->process = server->process;
     return false;
 }

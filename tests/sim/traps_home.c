@@ -7,11 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/core_data.h"
-#include "broker/data/partition.h"
-#include "broker/net/core.h"
-#include "consumer/internal.h"
-#include "groups/internal.h"
+#include "broker/probe.h"
+#include "consumer/probe.h"
+#include "groups/probe.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -42,31 +40,27 @@ static struct trap_home {
 static bool lives(const struct sim_server *server)
 {
     return server->ready && server->process && server->process->alive && server->node &&
-           server->node->cores;
+           leat_node_has_cores(server->node);
 }
 
 /* The home there that knows the group; NULL: it has none. */
 static struct leat_groups *home_at(const struct sim_server *server)
 {
-    for (uint32_t c = 0; lives(server) && c < trap.scenario->cores; c++) {
-        const struct leat_core *core = &server->node->cores[c];
-        if (!core->data->partitions) continue;
-        LEAT_LIST_EACH(&core->data->home_logs, it)
-        {
-            const struct leat_partition *at = LEAT_CONTAINER(it, const struct leat_partition, home);
-            if (at->groups && !leat_partition_goes(at) && at->groups->life == LIFE_AWAKE &&
-                !at->groups->broken && leat_groups_group_find(at->groups, group_name))
-                return at->groups;
-        }
+    struct leat_partition_seen at = {0};
+    struct leat_groups_seen home;
+    while (lives(server) && leat_node_partition_next(server->node, &at)) {
+        if (!at.groups || at.going) continue;
+        leat_groups_see(at.groups, &home);
+        if (home.serves && leat_groups_see_group(at.groups, group_name)) return at.groups;
     }
     return NULL;
 }
 
 static bool is_in(const struct sim_client *client, uint32_t generation)
 {
+    uint32_t of;
     return client->process->alive && client->consumer &&
-           client->consumer->group_state == GROUP_IN &&
-           client->consumer->group_generation == generation;
+           leat_consumer_is_member(client->consumer, &of) && of == generation;
 }
 
 /* ---- between machines ---- */
@@ -119,7 +113,7 @@ static void begin(void)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct leat_groups *groups = home_at(&scenario->servers[i]);
         if (!groups) continue;
-        const struct leat_group *group = leat_groups_group_find(groups, group_name);
+        const struct leat_group *group = leat_groups_see_group(groups, group_name);
         struct sim_client *member = member_find(group->generation);
         if (group->phase != LEAT_GROUP_STABLE || !member) continue;
         trap.old = &scenario->servers[i];
@@ -161,9 +155,11 @@ static void add_member(void)
 static bool has_committed(struct leat_groups *now)
 {
     struct leat_groups *before = home_at(trap.old);
-    struct leat_group *group = leat_groups_group_find(now, group_name);
-    struct leat_group *old = before ? leat_groups_group_find(before, group_name) : NULL;
-    if (!old || now->in_flight || !is_in(trap.member, group->generation) ||
+    struct leat_group *group = leat_groups_see_group(now, group_name);
+    struct leat_group *old = before ? leat_groups_see_group(before, group_name) : NULL;
+    struct leat_groups_seen seen;
+    leat_groups_see(now, &seen);
+    if (!old || seen.in_flight || !is_in(trap.member, group->generation) ||
         group->generation <= trap.generation)
         return false;
     for (uint32_t i = 0; i < group->log_count; i++) {

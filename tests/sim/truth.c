@@ -9,7 +9,7 @@
 
 #include "broker/probe.h"
 #include "coordinator/probe.h"
-#include "groups/internal.h"
+#include "groups/probe.h"
 #include "multilog/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/asks.h"
@@ -182,5 +182,5 @@ struct leat_group *truth_group_find(struct scenario *scenario, const char *group
 {
     struct truth_home home;
     truth_home_find(scenario, group, &home);
-    return home.groups ? leat_groups_group_find(home.groups, group) : NULL;
+    return home.groups ? leat_groups_see_group(home.groups, group) : NULL;
 }
