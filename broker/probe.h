@@ -15,6 +15,15 @@ struct leat_log;
 struct leat_primary;
 struct leat_primary_log;
 
+/* Limits that clients meet. */
+struct leat_node_limits {
+    uint32_t fetch_bytes;     /* LEAT_FETCH_BYTES_MAX */
+    uint64_t lend_us;         /* LEAT_LEND_US */
+    uint64_t stall_us;        /* LEAT_PEER_STALL_US */
+    uint64_t log_spare_bytes; /* of heap: below this, no log is made */
+};
+extern const struct leat_node_limits leat_node_limits;
+
 const char *leat_node_name(const struct leat_node *node);
 /** 0: it has none yet. */
 uint64_t leat_node_incarnation(const struct leat_node *node);
@@ -33,6 +42,9 @@ const char *leat_node_member(const struct leat_node *node, uint32_t member);
 struct leat_primary *leat_node_primary(const struct leat_node *node, uint32_t core);
 /** NULL: likewise. */
 struct leat_backup *leat_node_backup(const struct leat_node *node);
+/** Connections of a core wait for a buffer of reads: when the oldest read that has a buffer got it. 0: no connection
+ * waits, or no read has one. */
+uint64_t leat_node_lent_us(const struct leat_node *node, uint32_t core);
 /** How many streamlets are being handed over. */
 uint32_t leat_node_handing_over(const struct leat_node *node);
 /** Is the coordinator asked, or about to be, to give a streamlet with a stopped log of this node to another node? */
@@ -62,5 +74,8 @@ bool leat_node_partition_next(const struct leat_node *node, struct leat_partitio
 /** That one. false: it is not here. */
 bool leat_node_partition_at(const struct leat_node *node, struct leat_log_ref ref,
                             struct leat_partition_seen *out_seen);
+/** The epoch of its streamlet, as the log's core knows it. false: that core does not know the stream. */
+bool leat_node_partition_epoch(const struct leat_node *node, const struct leat_partition_seen *seen,
+                               uint32_t *out_epoch);
 
 #endif

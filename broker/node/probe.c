@@ -2,13 +2,22 @@
 #include "broker/probe.h"
 
 #include "broker/data/core_data.h"
+#include "broker/data/fetch.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
+#include "broker/data/stream.h"
 #include "broker/net/core.h"
 #include "broker/ownership/calls.h"
 #include "broker/ownership/move.h"
 #include "broker/ownership/takeover.h"
+
+const struct leat_node_limits leat_node_limits = {
+    .fetch_bytes = LEAT_FETCH_BYTES_MAX,
+    .lend_us = LEAT_LEND_US,
+    .stall_us = LEAT_PEER_STALL_US,
+    .log_spare_bytes = LEAT_HEAP_SPARE_BYTES + LEAT_HEAP_SLAB_BYTES,
+};
 
 const char *leat_node_name(const struct leat_node *node)
 {
@@ -62,6 +71,13 @@ struct leat_backup *leat_node_backup(const struct leat_node *node)
 {
     const struct leat_replicate *replicate = replicate_of(node, 0);
     return replicate ? replicate->backup : NULL;
+}
+
+uint64_t leat_node_lent_us(const struct leat_node *node, uint32_t core)
+{
+    const struct leat_lender *lender = node->cores[core].data->lender;
+    if (leat_list_empty(&lender->line) || leat_list_empty(&lender->buffers)) return 0;
+    return LEAT_CONTAINER(lender->buffers.next, struct leat_fetch_read, lent)->lent_us;
 }
 
 uint32_t leat_node_handing_over(const struct leat_node *node)
@@ -187,4 +203,13 @@ bool leat_node_partition_at(const struct leat_node *node, struct leat_log_ref re
         if (partition) return log_see(partition, c, 0, out_seen);
     }
     return false;
+}
+
+bool leat_node_partition_epoch(const struct leat_node *node, const struct leat_partition_seen *seen,
+                               uint32_t *out_epoch)
+{
+    const struct leat_stream *stream = leat_stream_find(&node->cores[seen->core], seen->ref.stream);
+    if (!stream) return false;
+    *out_epoch = stream->desc->streamlets[seen->ref.streamlet].epoch.v;
+    return true;
 }

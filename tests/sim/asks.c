@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of clients as bytes: see asks.h. */
 #include "tests/sim/asks.h"
-#include "broker/data/core_data.h"
 
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "broker/data/lookup.h"
-#include "broker/data/partition.h"
-#include "broker/data/stream.h"
-#include "broker/net/core.h"
+#include "broker/probe.h"
+#include "multilog/log.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 
@@ -28,30 +25,25 @@ bool sim_serves(const struct sim_server *server)
     return server->process && server->process->alive && server->ready && !server->stopping;
 }
 
-static const struct leat_partition *partition_find(const struct sim_server *server,
-                                                   struct leat_log_ref ref, uint32_t *out_epoch)
+static const struct leat_log *log_find(const struct sim_server *server, struct leat_log_ref ref,
+                                       uint32_t *out_epoch)
 {
-    for (uint32_t i = 0; i < server->scenario->cores; i++) {
-        const struct leat_core *core = &server->node->cores[i];
-        const struct leat_partition *partition = leat_partition_find(core, ref);
-        const struct leat_stream *stream = leat_stream_find(core, ref.stream);
-        if (!partition || !partition->log || leat_partition_goes(partition) || !stream) continue;
-        *out_epoch = stream->desc->streamlets[ref.streamlet].epoch.v;
-        return partition;
-    }
-    return NULL;
+    struct leat_partition_seen seen;
+    bool has = leat_node_partition_at(server->node, ref, &seen) && !seen.going &&
+               leat_node_partition_epoch(server->node, &seen, out_epoch);
+    return has ? seen.log : NULL;
 }
 
 bool sim_log_epoch(const struct sim_server *server, struct leat_log_ref ref, uint32_t *out_epoch)
 {
-    return sim_serves(server) && partition_find(server, ref, out_epoch) != NULL;
+    return sim_serves(server) && log_find(server, ref, out_epoch) != NULL;
 }
 
 bool sim_place_find(const struct sim_server *server, uint32_t stream, unsigned nth,
                     struct sim_place *out_place)
 {
     const struct sim_stream *of = &server->scenario->streams[stream];
-    const struct leat_partition *found[CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX];
+    const struct leat_log *found[CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX];
     struct sim_place places[CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX];
     unsigned count = 0, all = of->settings.streamlets * of->settings.logs;
     if (!sim_serves(server) || of->id == 0) return false;
@@ -62,12 +54,12 @@ bool sim_place_find(const struct sim_server *server, uint32_t stream, unsigned n
             .topic = of->name,
             .partition = i,
         };
-        found[count] = partition_find(server, place->log, &place->epoch);
+        found[count] = log_find(server, place->log, &place->epoch);
         if (found[count]) count++;
     }
     if (count == 0) return false;
     struct leat_log_info info;
-    leat_log_info(found[nth % count]->log, &info);
+    leat_log_info(found[nth % count], &info);
     *out_place = places[nth % count];
     out_place->end = info.acked_offset;
     return true;
@@ -122,7 +114,8 @@ size_t sim_ask_fetch(uint8_t *out, const struct sim_place *place, uint64_t offse
 {
     struct leat_msg_writer writer;
     writer_begin(&writer, out);
-    leat_msg_fetch_write(&writer, &(struct leat_msg_fetch){1, LEAT_FETCH_BYTES_MAX, WAIT_MS, 1});
+    leat_msg_fetch_write(&writer,
+                         &(struct leat_msg_fetch){1, leat_node_limits.fetch_bytes, WAIT_MS, 1});
     leat_msg_fetch_log_write(
         &writer,
         &(struct leat_msg_fetch_log){.log = place->log, .epoch = place->epoch, .offset = offset});
@@ -199,11 +192,11 @@ size_t sim_ask_kafka_fetch(uint8_t *out, const struct sim_place *place, uint64_t
     put(&to, UINT32_MAX, 4); /* no replica */
     put(&to, WAIT_MS, 4);
     put(&to, 1, 4); /* byte at least */
-    put(&to, LEAT_FETCH_BYTES_MAX, 4);
+    put(&to, leat_node_limits.fetch_bytes, 4);
     put(&to, 0, 1); /* what is not committed, too */
     put_partition(&to, place);
     put(&to, offset, 8);
-    put(&to, LEAT_FETCH_BYTES_MAX, 4);
+    put(&to, leat_node_limits.fetch_bytes, 4);
     return request_end(to);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the nodes' heaps take beside their pools. All of them share this process' heap, so it is a figure of the
  * world, which goes up and down; with it go the limits of the pools. */
-#include "broker/net/heap.h"
 #include "broker/probe.h"
 #include "store/probe.h"
 #include "tests/sim/scenario.h"
@@ -12,7 +11,7 @@ enum {
     BUDGET_WHOLE_PER_MILLE = 500,
     BUDGET_FULL_PER_MILLE = 300, /* of a whole one: no segment more */
     /* For streams that are made later, so that none is refused; beside what these leave for first segments. */
-    BUDGET_LOGS_BYTES = 1024 * 1024 + LEAT_HEAP_SPARE_BYTES + LEAT_HEAP_SLAB_BYTES,
+    BUDGET_STREAMS_BYTES = 1024 * 1024,
 };
 
 uint64_t sim_budget_bytes(void *ctx)
@@ -63,7 +62,7 @@ static uint64_t heap_most(const struct scenario *scenario)
 {
     uint64_t pool = leat_node_pool_bytes(scenario->memory_bytes, scenario->cores);
     pool = leat_node_own_pool_bytes(pool, scenario->server_count > 1);
-    return pool - LEAT_ARENA_STEP_BYTES - BUDGET_LOGS_BYTES +
+    return pool - LEAT_ARENA_STEP_BYTES - leat_node_limits.log_spare_bytes - BUDGET_STREAMS_BYTES +
            leat_node_heap_room(scenario->memory_bytes, scenario->cores);
 }
 
@@ -81,7 +80,7 @@ static void change(struct sim_world *world, struct sim_event *event)
     bool whole = sim_rng_chance(&scenario->heap, BUDGET_WHOLE_PER_MILLE);
     scenario->heap_bytes = none ? 0 : whole ? most : sim_rng_below(&scenario->heap, most);
     if (!none && whole && sim_rng_chance(&scenario->heap, BUDGET_FULL_PER_MILLE))
-        scenario->heap_bytes += BUDGET_LOGS_BYTES - 1024 * 1024;
+        scenario->heap_bytes += leat_node_limits.log_spare_bytes;
     sim_fault_struck(world, SIM_FAULT_HEAP);
     sim_trace(world, "heaps take %llu MiB", (unsigned long long)(scenario->heap_bytes >> 20));
     if (scenario->faults_over) return;

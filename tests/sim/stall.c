@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A reader that asks and never reads: its process stands still for ever with its requests under way. The server has to
  * cut any such reader off in time, and must get back what the reader held. */
-#include "broker/data/core_data.h"
 #include "tests/sim/scenario.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/data/fetch.h"
+#include "broker/probe.h"
 
 enum {
     DEAF_REQUESTS_MAX = 300, /* more than one connection may have under way */
     DEAF_ROUNDS_MAX = 3,
     LOOK_EVERY_US = 1000 * 1000,
     LENT_LOOK_EVERY_US = 50 * 1000,
-    LENT_US_MAX = LEAT_LEND_US + 1000 * 1000, /* with what a core may be late */
+    LATE_US = 1000 * 1000, /* a core may be so late */
     /* Two ticks to notice and to count, and what a core may be late. */
-    CUT_OFF_US_MAX = LEAT_PEER_STALL_US + 5 * 1000 * 1000,
+    CUT_OFF_LATE_US = 5 * 1000 * 1000,
 };
 static const uint64_t for_ever_us = UINT64_MAX / 2;
 
@@ -85,7 +84,7 @@ static void connected(struct leat_request *request, leat_err rc, const struct le
     uint32_t log = (uint32_t)sim_rng_below(rng, deaf->stream->log_count);
     uint64_t count =
         sim_rng_chance(rng, 500) ? DEAF_REQUESTS_MAX : sim_rng_between(rng, 1, DEAF_REQUESTS_MAX);
-    uint32_t bytes = (uint32_t)sim_rng_between(rng, 1000, LEAT_FETCH_BYTES_MAX);
+    uint32_t bytes = (uint32_t)sim_rng_between(rng, 1000, leat_node_limits.fetch_bytes);
     for (uint64_t i = 0; i < count; i++)
         if (!fetch_send(deaf, &deaf->asked[i], log, bytes, ignored)) break;
     deaf->frozen = true;
@@ -137,7 +136,7 @@ static void owed_check(struct scenario *scenario)
     if (!server->alive) return;
     struct sim_owed owed = sim_net_owed(server, NULL);
     if (server->paused_until_us > owed.since_us) owed.since_us = server->paused_until_us;
-    if (owed.longest && world->now_us > owed.since_us + CUT_OFF_US_MAX)
+    if (owed.longest && world->now_us > owed.since_us + leat_node_limits.stall_us + CUT_OFF_LATE_US)
         sim_fail(world, "A10 stuck: %s has taken nothing for %llu us and is not cut off",
                  owed.longest->name, (unsigned long long)(world->now_us - owed.since_us));
 }
@@ -150,7 +149,7 @@ static void deaf_look(struct scenario *scenario, struct sim_client *client)
     if (!deaf || !deaf->frozen || sim_net_owed(scenario->servers[0].process, client->process).open)
         return;
     if (deaf->boots == scenario->servers[0].boots &&
-        world->now_us >= deaf->frozen_us + LEAT_PEER_STALL_US)
+        world->now_us >= deaf->frozen_us + leat_node_limits.stall_us)
         sim_fault_struck(world, SIM_FAULT_DEAF);
     sim_client_kill(client);
     if (!scenario->faults_over && client->index < DEAF_ROUNDS_MAX)
@@ -198,25 +197,24 @@ static struct {
 static void lent_check(struct scenario *scenario, const struct sim_server *server)
 {
     struct sim_world *world = scenario->world;
-    if (!server->process->alive || !server->ready || !server->node->cores) return;
+    if (!server->process->alive || !server->ready || !leat_node_has_cores(server->node)) return;
     uint64_t now_us = sim_process_now_us(server->process);
-    if (world->now_us < server->process->paused_until_us + LENT_US_MAX) return;
+    if (world->now_us < server->process->paused_until_us + leat_node_limits.lend_us + LATE_US)
+        return;
     for (uint32_t c = 0; c < scenario->cores; c++) {
-        const struct leat_lender *lender = server->node->cores[c].data->lender;
+        uint64_t oldest_us = leat_node_lent_us(server->node, c);
         uint64_t *since_us = &lent_waits[server->number][c].since_us;
         uint64_t *lent_us = &lent_waits[server->number][c].lent_us;
-        if (leat_list_empty(&lender->line) || leat_list_empty(&lender->buffers)) {
+        if (oldest_us == 0) {
             *since_us = 0;
             continue;
         }
-        const struct leat_fetch_read *oldest =
-            LEAT_CONTAINER(lender->buffers.next, struct leat_fetch_read, lent);
-        if (*since_us == 0 || *lent_us != oldest->lent_us) *since_us = now_us;
-        *lent_us = oldest->lent_us;
-        if (now_us > *since_us + LENT_US_MAX)
+        if (*since_us == 0 || *lent_us != oldest_us) *since_us = now_us;
+        *lent_us = oldest_us;
+        if (now_us > *since_us + leat_node_limits.lend_us + LATE_US)
             sim_fail(world,
                      "A10 stuck: a slow reader has had a buffer of %s for %llu us, and others wait",
-                     server->process->name, (unsigned long long)(now_us - oldest->lent_us));
+                     server->process->name, (unsigned long long)(now_us - oldest_us));
     }
 }
 
