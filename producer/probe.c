@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a producer counts as under way to a log is what waits there with a sequence. (In a file of its own: a batch of
- * a producer and a batch that a log remembers have one name.) */
-#include "producer/internal.h"
+#include "producer/probe.h"
 
-bool sim_under_way_is_right(const struct leat_producer_engine *engine);
+#include "producer/internal.h"
 
 static uint32_t sequenced(const struct leat_producer_log *log)
 {
@@ -17,7 +15,7 @@ static uint32_t sequenced(const struct leat_producer_log *log)
     return count;
 }
 
-bool sim_under_way_is_right(const struct leat_producer_engine *engine)
+bool leat_producer_under_way_is_right(const struct leat_producer_engine *engine)
 {
     for (unsigned i = 0; i < LEAT_GATHER_STREAMS_MAX; i++) {
         const struct leat_producer_stream *stream = engine->streams[i];

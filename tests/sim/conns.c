@@ -7,7 +7,8 @@
  * - A producer counts as under way to a log the batches that wait there with a sequence, and nothing else. */
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/probe.h"
+#include "producer/probe.h"
 #include "tests/sim/scenario.h"
 
 /* A connection that was made for the lane, and a connection that asked the first node of all, whichever lane that would
@@ -21,26 +22,6 @@ static struct {
     uint32_t stream; /* its id: deleted and made anew, a stream is another one */
     uint32_t epochs[LOGS_MAX];
 } told[SIM_CLIENTS_MAX][SIM_STREAMS];
-
-static bool is_open(const struct leat_client_conn *conn)
-{
-    return conn->state == CONN_OPEN;
-}
-
-/* Of the connections in front of it, and it: so many lead to the same lane. */
-static unsigned alike(const struct leat_client *client, const struct leat_client_conn *conn)
-{
-    unsigned count = 0;
-    LEAT_LIST_EACH(&client->conns, link)
-    {
-        const struct leat_client_conn *other =
-            LEAT_CONTAINER(link, const struct leat_client_conn, link);
-        if (is_open(other) && other->incarnation == conn->incarnation && other->lane == conn->lane)
-            count++;
-        if (other == conn) break;
-    }
-    return count;
-}
 
 static void stream_check(struct scenario *scenario, unsigned at, unsigned stream)
 {
@@ -66,15 +47,11 @@ static void stream_check(struct scenario *scenario, unsigned at, unsigned stream
 
 static void client_check(const struct sim_client *client)
 {
-    LEAT_LIST_EACH(&client->client->conns, link)
-    {
-        const struct leat_client_conn *conn =
-            LEAT_CONTAINER(link, const struct leat_client_conn, link);
-        if (is_open(conn) && alike(client->client, conn) > CONNS_ALIKE_MAX)
-            sim_fail(client->scenario->world,
-                     "A10 stuck: client %u has more than %d connections to lane %lld of one node",
-                     client->number, CONNS_ALIKE_MAX, (long long)conn->lane);
-    }
+    int64_t lane;
+    if (leat_client_conns_alike(client->client, &lane) > CONNS_ALIKE_MAX)
+        sim_fail(client->scenario->world,
+                 "A10 stuck: client %u has more than %d connections to lane %lld of one node",
+                 client->number, CONNS_ALIKE_MAX, (long long)lane);
 }
 
 void sim_conns_check(struct scenario *scenario)
@@ -83,7 +60,7 @@ void sim_conns_check(struct scenario *scenario)
         const struct sim_client *client = scenario->clients[i];
         if (!client->client || !client->process->alive) continue;
         client_check(client);
-        if (client->producer && !sim_under_way_is_right(client->producer))
+        if (client->producer && !leat_producer_under_way_is_right(client->producer))
             sim_fail(scenario->world,
                      "A11 assert: client %u counts other batches as under way to a log than those "
                      "that wait there with a sequence",

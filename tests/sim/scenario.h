@@ -584,9 +584,6 @@ void sim_kept_watch(struct scenario *scenario);
 /* ---- conns.c ---- */
 /** Look at what native clients know of nodes and keep of them, and at what their producers count. */
 void sim_conns_check(struct scenario *scenario);
-/* ---- under_way.c ---- */
-/** Does a producer count as under way to each log what waits there with a sequence? */
-bool sim_under_way_is_right(const struct leat_producer_engine *engine);
 /* ---- ends.c ---- */
 /** A turn of the server's coordinator is over: note where logs end by its tables, and compare with these ends what a
  * recovery would keep of the logs whose last epoch is lost. */
