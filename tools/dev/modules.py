@@ -7,9 +7,17 @@ PAGE = "docs/architecture.md"
 # What a folder includes of another one: no other header of that one. Other tests may include more.
 FACES = {
     ("kafka", "broker"): {"broker/front.h", "broker/front_logs.h"},
+    ("tests/sim", "broker"): {"broker/probe.h", "broker/node.h"},
+    ("tests/sim", "client"): {"client/probe.h", "client/client.h"},
+    ("tests/sim", "consumer"): {"consumer/probe.h", "consumer/engine.h"},
     ("tests/sim", "coordinator"): {
         "coordinator/probe.h", "coordinator/coordinator.h", "coordinator/membership/coordinate.h",
         "coordinator/metadata/machine.h", "coordinator/metadata/records.h", "coordinator/metadata/tail.h"},
+    ("tests/sim", "groups"): {
+        "groups/probe.h", "groups/groups.h", "groups/room.h", "groups/table.h", "groups/classic.h",
+        "groups/classic_table.h"},
+    ("tests/sim", "multilog"): {"multilog/probe.h", "multilog/log.h"},
+    ("tests/sim", "producer"): {"producer/probe.h", "producer/engine.h"},
     ("tests/sim", "replication/backup"): {"replication/backup/probe.h", "replication/backup/backup.h"},
     ("tests/sim", "replication/primary"): {"replication/primary/probe.h", "replication/primary/primary.h"},
     ("tests/sim", "store"): {"store/probe.h", "store/row.h", "store/store.h"},
