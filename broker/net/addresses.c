@@ -2,6 +2,7 @@
 #include "broker/net/addresses.h"
 
 #include "base/assert.h"
+#include "broker/node.h"
 
 void leat_addresses_init(struct leat_addresses *addresses, const struct leat_random *random,
                          uint32_t most)

@@ -11,7 +11,6 @@
 
 enum {
     LEAT_ADDRESS_BUCKETS = 4096,
-    LEAT_ADDRESS_CONNECTIONS = 16384, /* of one address, unless the operator says otherwise */
 };
 
 /* Counts of connections by a hash of the address (of IPv6 a /56: leat_net's key()). Two addresses in one bucket share
@@ -23,7 +22,7 @@ struct leat_addresses {
     _Atomic uint32_t counts[LEAT_ADDRESS_BUCKETS];
 };
 
-/** most: 0: LEAT_ADDRESS_CONNECTIONS. Thread: startup. */
+/** most: 0: LEAT_ADDRESS_CONNECTIONS (broker/node.h). Thread: startup. */
 void leat_addresses_init(struct leat_addresses *addresses, const struct leat_random *random,
                          uint32_t most);
 /** false: the address has its limit of connections already. */

@@ -103,5 +103,19 @@ class Differences(unittest.TestCase):
         self.assertEqual(told("broker/net/core.h", path="tests/broker/a.c"), [])
         self.assertIn("nobody includes broker/front.h", modules.past_face({"kafka/a.c": ""}, faces)[0])
 
+    def test_private_headers_are_not_included_from_outside(self):
+        sources = {"store/store.h": "", "store/private.h": "", "store/a.c": '#include "store/private.h"\n',
+                   "multilog/a.c": '#include "store/store.h"\n'}
+        seen = {"store": {"store.h": "the interface"}}
+        self.assertEqual(modules.hidden(sources, seen), [])
+        sources["multilog/b.c"] = '#include "store/private.h"\n'
+        self.assertIn("multilog/b.c: includes store/private.h, which is private", modules.hidden(sources, seen)[0])
+        del sources["multilog/b.c"]
+        self.assertIn("SEEN: store has no row", modules.hidden(sources, {}))
+        sources["store/index/index.h"] = '#include "store/private.h"\n'  # a folder inside is another folder
+        self.assertIn("store/index/index.h: includes", modules.hidden(sources, seen)[0])
+        del sources["store/index/index.h"], sources["multilog/a.c"]
+        self.assertEqual(modules.hidden(sources, seen), ["SEEN: no other folder includes store/store.h"])
+
 
 unittest.main()

@@ -23,6 +23,48 @@ FACES = {
     ("tests/sim", "store"): {"store/probe.h", "store/row.h", "store/store.h"},
 }
 
+# Which headers of a folder files of other folders may include, and what for: no other header. Tests may include more;
+# headers of base/ and wire/ are each about one thing, and all may be included.
+SEEN = {
+    "broker": {"node.h": "a node", "front.h": "front ends: node, cores, connections", "front_logs.h": "front ends: streams, logs",
+               "probe.h": "the simulator"},
+    "broker/net": {"core.h": "a core and its connections", "call.h": "a request of Leat's protocol", "hooks.h": "calls to higher libraries"},
+    "broker/data": {
+        "core_data.h": "a core's logs", "partition.h": "a core's logs", "stream.h": "a core's streams",
+        "lookup.h": "look-ups", "route.h": "look-ups", "seek.h": "look-ups", "call_find.h": "look-ups", "begun.h": "look-ups",
+        "replicate.h": "copies", "serve.h": "broker/node", "news.h": "broker/node"},
+    "broker/admin": {"calls.h": "broker/node", "core_admin.h": "a core's requests", "streams.h": "what is allowed"},
+    "broker/ownership": {"handover.h": "logs that come and leave", "calls.h": "broker/node", "collect.h": "the coordinator's events"},
+    "client": {"client.h": "producer and consumer", "shared.h": "producer and consumer, on threads"},
+    "coordinator": {"coordinator.h": "the interface"},
+    "coordinator/raft": {"drive.h": "the interface"},
+    "coordinator/metadata": {
+        "machine.h": "the tables", "records.h": "the tables' records", "tail.h": "where a log ends", "assign.h": "which node gets what",
+        "decide.h": "where a log ends"},
+    "coordinator/membership": {
+        "coordinate.h": "the interface, by coordinator.h", "state.h": "the actor's struct", "peers.h": "look-ups, states",
+        "requests.h": "the actor, recovery", "feed.h": "the actor, recovery", "voters.h": "the actor", "rights.h": "the actor, recovery",
+        "applied.h": "the actor", "detect.h": "the actor", "forming.h": "the actor", "messages.h": "the actor", "status.h": "the actor"},
+    "coordinator/recovery": {"recovery.h": "the interface"},
+    "crypto": {"mac.h": "the interface"},
+    "groups": {"groups.h": "the interface", "classic.h": "Kafka's groups"},
+    "kafka": {"kafka.h": "the interface"},
+    "kafka/codec": {"messages.h": "structs of messages", "errors.h": "error codes"},
+    "kafka/front": {"request.h": "a request", "pieces.h": "requests in pieces", "options.h": "what the operator says"},
+    "kafka/handlers": {"handlers.h": "the interface"},
+    "link": {"link.h": "the interface"},
+    "multilog": {"log.h": "the interface"},
+    "os": {"os.h": "the interface"},
+    "replication": {"over_link.h": "the interface"},
+    "replication/backup": {"backup.h": "the interface"},
+    "replication/control": {"control.h": "what both ends are given", "messages.h": "structs of messages"},
+    "replication/primary": {"primary.h": "the interface"},
+    "replication/transport": {"transport.h": "the interface", "data.h": "transports of replication/rpc"},
+    "store": {"store.h": "the interface"},
+    "tools/bench": {"bench.h": "the interface"},
+    "tools/leat": {"cli.h": "calls and output", "cluster.h": "what a cluster says of itself"},
+}
+
 
 def calls(text, name):
     """(variable, arguments) of each `variable = name(arguments)`, comments left out."""
@@ -141,11 +183,32 @@ def past_face(sources, faces):
     return complaints + [f"FACES: nobody includes {header}" for face in faces.values() for header in sorted(face - seen)]
 
 
+def hidden(sources, seen):
+    """Includes of another folder's headers that are not seen from outside. sources: {path: text}; seen: {folder: {header: purpose}}."""
+    complaints, used = [], set()
+    folders = {os.path.dirname(path) for path in sources if path.endswith(".h")}
+    for path, text in sources.items():
+        for header in re.findall(r'(?m)^#include "([\w/]+\.h)"', text):
+            folder, name = os.path.split(header)
+            if folder == os.path.dirname(path) or folder not in folders:
+                continue
+            used.add((folder, name))
+            if folder in seen and name not in seen[folder]:
+                complaints.append(f"{path}: includes {header}, which is private: other folders include {', '.join(sorted(seen[folder]))}")
+    complaints += [f"SEEN: {folder} has no row" for folder in sorted(folders - set(seen)) if any(folder == f for f, _ in used)]
+    return complaints + [f"SEEN: no other folder includes {folder}/{name}" for folder in seen for name in seen[folder]
+                         if (folder, name) not in used]
+
+
 def check(files):
     paths = [f for f in files if os.path.basename(f) == "meson.build" and not f.startswith("tests/")]
     recipes = {path: open(path, encoding="utf-8").read() for path in paths}
     sources = {path: open(path, encoding="utf-8").read() for path in files
                if path.endswith((".c", ".h")) and not path.startswith("tools/")}  # programs link all
     product = {path: text for path, text in sources.items() if not path.startswith("tests/")}
+    programs = {path: open(path, encoding="utf-8").read() for path in files
+                if path.endswith((".c", ".h")) and path.startswith("tools/")}
+    open_ones = ("base/", "wire/", "include/", "docs/")
+    inside = {path: text for path, text in {**product, **programs}.items() if not (path.endswith(".h") and path.startswith(open_ones))}
     return (differences(recipes, open(PAGE, encoding="utf-8").read()) + upward(built(recipes)[0], product)
-            + past_face(sources, FACES))
+            + past_face(sources, FACES) + hidden(inside, SEEN))

@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/node_log.h"
-#include "broker/net/addresses.h"
 #include "broker/node.h"
 #include "kafka/kafka.h"
 #include "os/os.h"
