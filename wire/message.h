@@ -206,6 +206,10 @@ struct leat_msg_group_share {
     uint64_t first_group, group_step;
     uint64_t group_count; /* 0: without end */
 };
+/* After a GROUP_ request that another node has forwarded: its client's address (groups_calls.c says how long). */
+struct leat_msg_forwarded {
+    uint64_t address;
+};
 struct leat_msg_group_heartbeat {
     struct leat_msg_string group, member;
     uint32_t generation;

@@ -19,6 +19,7 @@
 #include "broker/net/call.h"
 #include "broker/net/core.h"
 #include "groups/classic.h"
+#include "wire/row.h"
 
 struct group_call {
     struct leat_call call;
@@ -210,7 +211,8 @@ static leat_err decode_fetch(struct group_call *group, struct leat_msg_reader *r
     return reader->failed ? LEAT_E_INVALID : LEAT_OK;
 }
 
-/* A request that another node has forwarded ends with [address], in so many bytes: the address of its client. */
+/* A request that another node has forwarded ends with leat_msg_forwarded, in so many bytes: whatever the address, the
+ * array is found from the end. */
 enum { ADDRESS_BYTES = 10, ADDRESS_ARRAY = 0x91, ADDRESS_U64 = 0xcf };
 
 static void address_write(uint8_t *at, uint64_t address)
@@ -225,7 +227,9 @@ static uint64_t address_read(const struct leat_frame *frame)
 {
     if (frame->control_bytes < ADDRESS_BYTES) return 0;
     const uint8_t *at = (const uint8_t *)frame->control + frame->control_bytes - ADDRESS_BYTES;
-    return at[0] == ADDRESS_ARRAY && at[1] == ADDRESS_U64 ? leat_get_be64(at + 2) : 0;
+    struct leat_msg_forwarded forwarded;
+    bool is = leat_msg_row_decode(at, ADDRESS_BYTES, leat_msg_forwarded_row(), &forwarded);
+    return is ? forwarded.address : 0;
 }
 
 static leat_err body_decode(struct group_call *group, struct leat_msg_reader *reader,
