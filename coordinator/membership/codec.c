@@ -12,7 +12,7 @@
 #define LEAT_ROWS "coordinator/membership/bodies.def"
 #include "wire/rows_make.h"
 
-enum { CODEC_VERSION = 1, ENTRY_HEADER_BYTES = 16 };
+enum { CODEC_VERSION = 1 };
 
 size_t co_message_payload_bytes(const struct raft_message *message)
 {
@@ -20,7 +20,7 @@ size_t co_message_payload_bytes(const struct raft_message *message)
     const struct raft_append_entries *append = &message->append_entries;
     size_t bytes = 0;
     for (unsigned i = 0; i < append->n_entries; i++)
-        bytes += ENTRY_HEADER_BYTES + append->entries[i].buf.len;
+        bytes += CO_RAFT_HEAD_BYTES + append->entries[i].buf.len;
     return bytes;
 }
 
@@ -29,11 +29,12 @@ void co_message_payload(const struct raft_message *message, uint8_t *out)
     const struct raft_append_entries *append = &message->append_entries;
     for (unsigned i = 0; i < append->n_entries; i++) {
         const struct raft_entry *entry = &append->entries[i];
-        leat_put_le32(out, (uint32_t)entry->buf.len);
-        leat_put_le32(out + 4, (uint32_t)entry->type);
-        leat_put_le64(out + 8, entry->term);
-        if (entry->buf.len) memcpy(out + ENTRY_HEADER_BYTES, entry->buf.base, entry->buf.len);
-        out += ENTRY_HEADER_BYTES + entry->buf.len;
+        co_entry_head_write(
+            out, CO_RAFT_HEAD_BYTES,
+            &(struct co_entry_head){(uint32_t)entry->buf.len, entry->type, entry->term});
+        out += CO_RAFT_HEAD_BYTES;
+        if (entry->buf.len) memcpy(out, entry->buf.base, entry->buf.len);
+        out += entry->buf.len;
     }
 }
 
@@ -68,16 +69,16 @@ static bool entries_fit(const struct leat_frame *frame, uint64_t count, size_t *
 {
     size_t at = 0, bytes = 0;
     for (uint64_t i = 0; i < count; i++) {
-        if (frame->payload_bytes - at < ENTRY_HEADER_BYTES) return false;
-        uint32_t length = leat_get_le32(frame->payload + at);
-        uint32_t type = leat_get_le32(frame->payload + at + 4);
-        at += ENTRY_HEADER_BYTES;
-        if (length > frame->payload_bytes - at || length > LEAT_RAFT_ENTRY_BYTES_MAX ||
-            type < RAFT_COMMAND || type > RAFT_CHANGE ||
-            (type == RAFT_CHANGE && !leat_raft_configuration_valid(frame->payload + at, length)))
+        if (frame->payload_bytes - at < CO_RAFT_HEAD_BYTES) return false;
+        struct co_entry_head head = co_entry_head_read(frame->payload + at, CO_RAFT_HEAD_BYTES);
+        at += CO_RAFT_HEAD_BYTES;
+        if (head.bytes > frame->payload_bytes - at || head.bytes > LEAT_RAFT_ENTRY_BYTES_MAX ||
+            head.type < RAFT_COMMAND || head.type > RAFT_CHANGE ||
+            (head.type == RAFT_CHANGE &&
+             !leat_raft_configuration_valid(frame->payload + at, head.bytes)))
             return false;
-        at += length;
-        bytes += length;
+        at += head.bytes;
+        bytes += head.bytes;
     }
     *out_bytes = bytes;
     return at == frame->payload_bytes;
@@ -98,14 +99,14 @@ static leat_err entries_decode(const struct leat_frame *frame, struct raft_appen
     }
     const uint8_t *at = frame->payload;
     for (unsigned i = 0; i < append->n_entries; i++) {
-        uint32_t length = leat_get_le32(at);
-        entries[i] = (struct raft_entry){.term = leat_get_le64(at + 8),
-                                         .type = (enum raft_entry_type)leat_get_le32(at + 4),
-                                         .buf = {.base = to, .len = length},
+        struct co_entry_head head = co_entry_head_read(at, CO_RAFT_HEAD_BYTES);
+        entries[i] = (struct raft_entry){.term = head.term,
+                                         .type = (enum raft_entry_type)head.type,
+                                         .buf = {.base = to, .len = head.bytes},
                                          .batch = batch};
-        memcpy(to, at + ENTRY_HEADER_BYTES, length);
-        to += length;
-        at += ENTRY_HEADER_BYTES + length;
+        memcpy(to, at + CO_RAFT_HEAD_BYTES, head.bytes);
+        to += head.bytes;
+        at += CO_RAFT_HEAD_BYTES + head.bytes;
     }
     append->entries = entries;
     return LEAT_OK;

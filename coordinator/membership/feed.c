@@ -21,7 +21,7 @@
  * ENTRIES [first, count] + for each [u32 bytes, u32 type] and the bytes
  * SNAPSHOT [index, total, offset] + the chunk */
 
-enum { ENTRY_HEADER_BYTES = 8, CONTROL_BYTES_MAX = 64 };
+enum { CONTROL_BYTES_MAX = 64 };
 
 /* ---- a voter's side ---- */
 
@@ -159,7 +159,7 @@ static void entries_send(struct leat_coordinator *coordinator, struct co_peer *p
     for (uint64_t i = peer->feed_next; i <= coordinator->applied; i++, count++) {
         const struct leat_raft_entry *entry = leat_raft_log_get(&coordinator->drive.log, i);
         if (!entry || (count > 0 && bytes + entry->bytes > CO_FEED_BYTES)) break;
-        bytes += ENTRY_HEADER_BYTES + entry->bytes;
+        bytes += CO_ENTRIES_HEAD_BYTES + entry->bytes;
     }
     if (count == 0) {
         snapshot_begin(coordinator, peer);
@@ -171,10 +171,11 @@ static void entries_send(struct leat_coordinator *coordinator, struct co_peer *p
     for (uint32_t i = 0; i < count; i++) {
         const struct leat_raft_entry *entry =
             leat_raft_log_get(&coordinator->drive.log, peer->feed_next + i);
-        leat_put_le32(at, entry->bytes);
-        leat_put_le32(at + 4, entry->type);
-        if (entry->bytes) memcpy(at + ENTRY_HEADER_BYTES, entry->data, entry->bytes);
-        at += ENTRY_HEADER_BYTES + entry->bytes;
+        co_entry_head_write(at, CO_ENTRIES_HEAD_BYTES,
+                            &(struct co_entry_head){.bytes = entry->bytes, .type = entry->type});
+        at += CO_ENTRIES_HEAD_BYTES;
+        if (entry->bytes) memcpy(at, entry->data, entry->bytes);
+        at += entry->bytes;
     }
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, helping->control, sizeof helping->control);
@@ -329,20 +330,20 @@ static leat_err entries_apply(struct leat_coordinator *coordinator, const struct
 {
     const uint8_t *at = frame->payload, *end = at + frame->payload_bytes;
     for (uint32_t i = 0; i < count; i++) {
-        if (end - at < ENTRY_HEADER_BYTES) return LEAT_E_INVALID;
-        uint32_t bytes = leat_get_le32(at), type = leat_get_le32(at + 4);
-        at += ENTRY_HEADER_BYTES;
-        if (bytes > (size_t)(end - at)) return LEAT_E_INVALID;
+        if (end - at < CO_ENTRIES_HEAD_BYTES) return LEAT_E_INVALID;
+        struct co_entry_head head = co_entry_head_read(at, CO_ENTRIES_HEAD_BYTES);
+        at += CO_ENTRIES_HEAD_BYTES;
+        if (head.bytes > (size_t)(end - at)) return LEAT_E_INVALID;
         coordinator->applied++;
-        if (type == RAFT_CHANGE) configuration_learnt(coordinator, at, bytes);
-        if (type == RAFT_COMMAND) {
-            leat_err rc = co_apply(coordinator, at, bytes);
+        if (head.type == RAFT_CHANGE) configuration_learnt(coordinator, at, head.bytes);
+        if (head.type == RAFT_COMMAND) {
+            leat_err rc = co_apply(coordinator, at, head.bytes);
             if (rc != LEAT_OK) {
                 learner_fail(coordinator, rc);
                 return rc;
             }
         }
-        at += bytes;
+        at += head.bytes;
     }
     return at == end ? LEAT_OK : LEAT_E_INVALID;
 }

@@ -3,6 +3,7 @@
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_MESSAGES_H
 #define LEAT_COORDINATOR_MEMBERSHIP_MESSAGES_H
 
+#include "base/bytes.h"
 #include "coordinator/membership/state.h"
 #include "wire/msg.h"
 
@@ -66,6 +67,29 @@ struct co_voter_kept {
 
 #define LEAT_ROWS "coordinator/membership/bodies.def"
 #include "wire/rows_declare.h"
+
+/* Before each entry in a payload: little-endian, all fields or the first two (docs/cluster-protocol.md). */
+struct co_entry_head {
+    uint32_t bytes, type; /* of the entry that follows; enum raft_entry_type */
+    uint64_t term;
+};
+enum {
+    CO_ENTRIES_HEAD_BYTES = 8, /* of ENTRIES: bytes, type */
+    CO_RAFT_HEAD_BYTES = 16,   /* of RAFT: all fields */
+};
+
+static inline void co_entry_head_write(uint8_t *out, size_t count, const struct co_entry_head *head)
+{
+    leat_put_le32(out, head->bytes);
+    leat_put_le32(out + 4, head->type);
+    if (count == CO_RAFT_HEAD_BYTES) leat_put_le64(out + 8, head->term);
+}
+static inline struct co_entry_head co_entry_head_read(const uint8_t *at, size_t count)
+{
+    return (struct co_entry_head){.bytes = leat_get_le32(at),
+                                  .type = leat_get_le32(at + 4),
+                                  .term = count == CO_RAFT_HEAD_BYTES ? leat_get_le64(at + 8) : 0};
+}
 
 /* codec.c */
 /** Control body of a message (not of a snapshot), and how many payload bytes follow. */
