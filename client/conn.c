@@ -56,11 +56,7 @@ struct leat_client_conn *leat_client_conn_make(struct leat_client *client, const
 static void conn_free(struct leat_client_conn *conn)
 {
     LEAT_ASSERT(conn->slots_out == 0);
-    while (conn->free_slots) {
-        struct leat_client_slot *slot = conn->free_slots;
-        conn->free_slots = slot->next_free;
-        leat_mem_free(slot);
-    }
+    leat_free_list_fini(&conn->free_slots);
     leat_mem_free(conn);
 }
 
@@ -99,25 +95,20 @@ static void slot_on_sent(struct leat_send *send, leat_err rc)
     struct leat_client_conn *conn = slot->conn;
     leat_mem_free(slot->big);
     slot->big = NULL;
-    slot->next_free = conn->free_slots;
-    conn->free_slots = slot;
+    leat_free_list_give(&conn->free_slots, slot);
     conn->slots_out--;
 }
 
 static struct leat_client_slot *slot_take(struct leat_client_conn *conn, uint32_t control_bytes)
 {
-    struct leat_client_slot *slot = conn->free_slots;
-    if (slot)
-        conn->free_slots = slot->next_free;
-    else
-        slot = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *slot);
+    struct leat_client_slot *slot = leat_free_list_take(&conn->free_slots);
+    if (!slot) slot = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *slot);
     if (!slot) return NULL;
     if (control_bytes > SLOT_CONTROL_BYTES) {
         slot->big =
             leat_mem_calloc(LEAT_MEM_CLIENT, 1, (size_t)LEAT_FRAME_HEADER_BYTES + control_bytes);
         if (!slot->big) {
-            slot->next_free = conn->free_slots;
-            conn->free_slots = slot;
+            leat_free_list_give(&conn->free_slots, slot);
             return NULL;
         }
     }

@@ -4,6 +4,7 @@
 #define LEAT_CLIENT_INTERNAL_H
 
 #include "base/assert.h"
+#include "base/free_list.h"
 #include "client.h"
 
 enum {
@@ -18,7 +19,6 @@ enum {
 struct leat_client_slot {
     struct leat_send send;
     struct leat_client_conn *conn;
-    struct leat_client_slot *next_free;
     struct leat_iov iovs[1 + LEAT_CLIENT_PAYLOADS_MAX];
     uint8_t *big; /* heap, when the control body is larger than the slot's own room */
     uint8_t bytes[LEAT_FRAME_HEADER_BYTES + SLOT_CONTROL_BYTES];
@@ -41,8 +41,8 @@ struct leat_client_conn {
     uint64_t heard_us;       /* or begun */
     uint64_t open_before_us; /* else it is given up: no request's time limit is as short as that */
     struct leat_list queued; /* requests that wait for hello */
-    struct leat_list in_flight; /* oldest first */
-    struct leat_client_slot *free_slots;
+    struct leat_list in_flight;       /* oldest first */
+    struct leat_free_list free_slots; /* struct leat_client_slot */
     uint32_t slots_out;
     char refused_text[160]; /* its answer to hello, or "" */
 };

@@ -4,6 +4,7 @@
 #define LEAT_CONSUMER_INTERNAL_H
 
 #include "base/assert.h"
+#include "base/free_list.h"
 #include "engine.h"
 
 enum {
@@ -94,8 +95,7 @@ struct leat_consumer_lane {
 
 /* The payload of one answer, shared by its runs. */
 struct leat_consumer_answer {
-    struct leat_consumer_answer *next_free;
-    struct leat_consumer_lane *lane;
+    struct leat_consumer_lane *lane; /* while it is in use */
     uint8_t *bytes;
     size_t capacity;
     struct leat_consumer_run *runs;
@@ -140,9 +140,9 @@ struct leat_consumer_engine {
     uint32_t log_count;
     struct leat_consumer_lane *lanes[CONSUMER_LANES_MAX];
     uint32_t lane_count;
-    struct leat_list ready; /* runs to take */
-    uint32_t runs_out;      /* taken, not given back */
-    struct leat_consumer_answer *free_answers;
+    struct leat_list ready;             /* runs to take */
+    uint32_t runs_out;                  /* taken, not given back */
+    struct leat_free_list free_answers; /* struct leat_consumer_answer */
     struct leat_timer look;
     uint64_t look_at_us;
     struct leat_consumer_ask ask;

@@ -13,15 +13,13 @@ void leat_consumer_answer_unref(struct leat_consumer_engine *engine,
     LEAT_ASSERT_CMP(answer->refs, >, 0);
     if (--answer->refs) return;
     answer->lane->answers--;
-    answer->next_free = engine->free_answers;
-    engine->free_answers = answer;
+    leat_free_list_give(&engine->free_answers, answer);
 }
 
 void leat_consumer_answers_free(struct leat_consumer_engine *engine)
 {
-    while (engine->free_answers) {
-        struct leat_consumer_answer *answer = engine->free_answers;
-        engine->free_answers = answer->next_free;
+    struct leat_consumer_answer *answer;
+    while ((answer = leat_free_list_take(&engine->free_answers))) {
         leat_mem_free(answer->bytes);
         leat_mem_free(answer->runs);
         leat_mem_free(answer);
@@ -60,11 +58,8 @@ struct leat_consumer_answer *leat_consumer_answer_take(struct leat_consumer_engi
                                                        struct leat_consumer_lane *lane,
                                                        size_t bytes, uint32_t runs)
 {
-    struct leat_consumer_answer *answer = engine->free_answers;
-    if (answer)
-        engine->free_answers = answer->next_free;
-    else
-        answer = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *answer);
+    struct leat_consumer_answer *answer = leat_free_list_take(&engine->free_answers);
+    if (!answer) answer = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *answer);
     if (!answer) return NULL;
     if (answer->capacity < bytes) {
         /* Room for a full answer at once: these buffers are kept, and their sizes vary little. */

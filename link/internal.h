@@ -4,6 +4,7 @@
 #define LEAT_LINK_INTERNAL_H
 
 #include "base/assert.h"
+#include "base/free_list.h"
 #include "base/node_log.h"
 #include "crypto/mac.h"
 #include "link/link.h"
@@ -29,7 +30,6 @@ enum {
 struct leat_link_slot {
     struct leat_send send;
     struct leat_link *link;
-    struct leat_link_slot *next_free;
     struct leat_link_call *call;
     struct leat_link_answer *answer;
     size_t bytes_in_all;
@@ -117,7 +117,7 @@ struct leat_links {
     uint32_t stranger_count, origin_count, strangers_max;
     struct leat_link_origin origins[LEAT_LINK_STRANGERS_MAX];
     uint64_t next_connection;
-    struct leat_link_slot *free_slots;
+    struct leat_free_list free_slots; /* struct leat_link_slot */
     uint32_t free_slot_count;
     struct leat_link_fence *fences;
     uint32_t fence_count, fence_capacity;

@@ -5,14 +5,13 @@
 
 struct leat_link_slot *leat_link_slot_take(struct leat_links *links, uint32_t control_bytes)
 {
-    struct leat_link_slot *slot = links->free_slots;
     uint8_t *big = NULL;
     if (control_bytes > LINK_SLOT_CONTROL_BYTES) {
         big = leat_mem_calloc(LEAT_MEM_NET, 1, (size_t)LEAT_FRAME_HEADER_BYTES + control_bytes);
         if (!big) return NULL;
     }
+    struct leat_link_slot *slot = leat_free_list_take(&links->free_slots);
     if (slot) {
-        links->free_slots = slot->next_free;
         links->free_slot_count--;
     } else {
         slot = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *slot);
@@ -35,17 +34,12 @@ void leat_link_slot_give(struct leat_links *links, struct leat_link_slot *slot)
         leat_mem_free(slot);
         return;
     }
-    slot->next_free = links->free_slots;
-    links->free_slots = slot;
+    leat_free_list_give(&links->free_slots, slot);
     links->free_slot_count++;
 }
 
 void leat_links_slots_free(struct leat_links *links)
 {
     LEAT_ASSERT_OWNER(links->actor);
-    while (links->free_slots) {
-        struct leat_link_slot *slot = links->free_slots;
-        links->free_slots = slot->next_free;
-        leat_mem_free(slot);
-    }
+    leat_free_list_fini(&links->free_slots);
 }

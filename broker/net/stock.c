@@ -23,7 +23,7 @@ leat_err leat_stock_init(struct leat_stock *stock, struct leat_core *core, size_
     /* Elements are handed out in order first, so that memory never needed is never touched. */
     stock->block = leat_mem_calloc(LEAT_MEM_BROKER, count, stock->element_bytes);
     if (stock->block == NULL) return LEAT_E_NO_MEMORY;
-    stock->free = NULL;
+    stock->free = (struct leat_free_list){NULL};
     stock->fresh = 0;
     stock->count = stock->left = count;
     return LEAT_OK;
@@ -49,10 +49,8 @@ static uint32_t *taken_by(const struct leat_stock *stock, struct leat_sharer *sh
 void *leat_stock_take(struct leat_stock *stock, struct leat_sharer *sharer)
 {
     LEAT_ASSERT_OWNER(stock->core);
-    void *element = stock->free;
-    if (element != NULL) {
-        memcpy(&stock->free, element, sizeof stock->free);
-    } else {
+    void *element = leat_free_list_take(&stock->free);
+    if (element == NULL) {
         if (stock->fresh == stock->count) return NULL;
         element = (uint8_t *)stock->block + (size_t)stock->fresh++ * stock->element_bytes;
     }
@@ -63,8 +61,7 @@ void *leat_stock_take(struct leat_stock *stock, struct leat_sharer *sharer)
 
 static void put(struct leat_stock *stock, void *element)
 {
-    memcpy(element, &stock->free, sizeof stock->free);
-    stock->free = element;
+    leat_free_list_give(&stock->free, element);
     stock->left++;
 }
 
@@ -172,7 +169,7 @@ bool leat_stock_widen(struct leat_stock *stock, struct leat_peer *peer, bool onl
 void leat_stock_narrow(struct leat_stock *stock, struct leat_peer *peer)
 {
     LEAT_ASSERT_OWNER(stock->core);
-    while (stock->free != NULL && !is_of_block(stock, stock->free))
+    while (stock->free.first != NULL && !is_of_block(stock, stock->free.first))
         leat_stock_give(stock, leat_stock_take(stock, NULL), peer, NULL);
 }
 

@@ -16,6 +16,7 @@
 #define LEAT_BROKER_NET_STOCK_H
 
 #include "base/error.h"
+#include "base/free_list.h"
 #include "base/list.h"
 #include "base/types.h"
 #include "broker/front.h"
@@ -47,7 +48,7 @@ enum {
 
 struct leat_stock {
     void *block;
-    void *free; /* the first word of a free element points at the next */
+    struct leat_free_list free;
     uint32_t element_bytes, fresh, count, left;
     uint32_t index; /* of its core's */
     struct leat_core *core;

@@ -86,11 +86,10 @@ void leat_kafka_pieces_start(struct leat_kafka_pieces *pieces)
 
 void *leat_kafka_pieces_begin(struct leat_kafka_pieces *pieces, size_t bytes)
 {
-    void *memory = pieces->free;
     LEAT_ASSERT(pieces->inside && !pieces->ended);
-    LEAT_ASSERT_CMP(bytes, >=, sizeof pieces->free);
+    LEAT_ASSERT_CMP(bytes, >=, sizeof(void *));
+    void *memory = leat_free_list_take(&pieces->free);
     if (memory != NULL) {
-        memcpy(&pieces->free, memory, sizeof pieces->free);
         memset(memory, 0, bytes);
     } else if ((memory = leat_kafka_take(pieces->request, 1, bytes)) == NULL) {
         return NULL;
@@ -108,8 +107,7 @@ void leat_kafka_pieces_end(struct leat_kafka_pieces *pieces, void *memory)
     LEAT_ASSERT_CMP(pieces->waiting, >, 0);
     LEAT_ASSERT_CMP(leat_kafka_core(pieces->request->core)->begun, >, 0);
     LEAT_ASSERT_CMP(leat_peer_share(peer)->begun, >, 0);
-    memcpy(memory, &pieces->free, sizeof pieces->free);
-    pieces->free = memory;
+    leat_free_list_give(&pieces->free, memory);
     pieces->waiting--;
     leat_kafka_core(pieces->request->core)->begun--;
     leat_peer_share(peer)->begun--;

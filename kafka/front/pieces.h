@@ -4,6 +4,7 @@
 #ifndef LEAT_KAFKA_FRONT_PIECES_H
 #define LEAT_KAFKA_FRONT_PIECES_H
 
+#include "base/free_list.h"
 #include "kafka/front/request.h"
 
 enum {
@@ -26,7 +27,7 @@ struct leat_kafka_pieces {
     /* its own */
     struct leat_pace_step step;
     uint32_t waiting;
-    void *free; /* memory of pieces that have ended: each begins with the address of the next */
+    struct leat_free_list free; /* memory of pieces that have ended */
     bool inside, queued, ended, failed;
 };
 

@@ -107,22 +107,15 @@ void backup_replica_free(struct replica *rep)
 /* ---- requests to the store ---- */
 struct backup_request *backup_request_get(struct leat_backup *backup)
 {
-    struct backup_request *request;
-    if (!leat_list_empty(&backup->requests_free)) {
-        request = LEAT_CONTAINER(leat_list_pop_front(&backup->requests_free), struct backup_request,
-                                 link);
-    } else {
-        request = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *request);
-        if (!request) return NULL;
-    }
-    *request = (struct backup_request){.backup = backup};
-    leat_list_init(&request->link);
+    struct backup_request *request = leat_free_list_take(&backup->requests_free);
+    if (!request) request = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *request);
+    if (request) *request = (struct backup_request){.backup = backup};
     return request;
 }
 
 void backup_request_put(struct backup_request *request)
 {
-    leat_list_push_front(&request->backup->requests_free, &request->link);
+    leat_free_list_give(&request->backup->requests_free, request);
 }
 
 void backup_store(struct backup_request *request, enum leat_store_req_kind kind,
@@ -361,7 +354,6 @@ leat_err leat_backup_create(const struct leat_backup_options *options,
     backup->store_port = leat_store_port(options->store);
     leat_list_init(&backup->writers);
     leat_list_init(&backup->replicas);
-    leat_list_init(&backup->requests_free);
     leat_list_init(&backup->fences);
     backup->fenced = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_FENCED_MAX, sizeof *backup->fenced);
     backup->by_log = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_LOG_BUCKETS, sizeof *backup->by_log);
@@ -381,8 +373,7 @@ void leat_backup_destroy(struct leat_backup **pointer)
     if (!backup) return;
     while ((link = leat_list_pop_front(&backup->replicas)) != NULL)
         leat_mem_free(LEAT_CONTAINER(link, struct replica, link));
-    while ((link = leat_list_pop_front(&backup->requests_free)) != NULL)
-        leat_mem_free(LEAT_CONTAINER(link, struct backup_request, link));
+    leat_free_list_fini(&backup->requests_free);
     backup_writers_fini(backup);
     leat_mem_free(backup->slots);
     leat_mem_free(backup->generations);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/bytes.h"
+#include "base/free_list.h"
 #include "base/mem.h"
 #include "replication/backup/backup.h"
 #include "replication/control/messages.h"
@@ -89,7 +90,6 @@ struct replica {
 
 /* A request under way at the store. */
 struct backup_request {
-    struct leat_list link; /* free */
     struct leat_backup *backup;
     struct replica *rep;
     struct leat_store_req req;
@@ -126,8 +126,9 @@ enum { BACKUP_FENCED_MAX = 256 };
 struct leat_backup {
     struct leat_backup_options options;
     struct leat_store_port store_port;
-    struct leat_list writers, replicas, requests_free;
-    struct leat_list *by_log; /* [BACKUP_LOG_BUCKETS] */
+    struct leat_list writers, replicas;
+    struct leat_free_list requests_free; /* struct backup_request */
+    struct leat_list *by_log;            /* [BACKUP_LOG_BUCKETS] */
     unsigned writer_count;
     struct replica **slots;
     uint32_t *generations;

@@ -99,7 +99,7 @@ static void requests_have_structs_by_the_budget(void **state)
             assert_int_equal(stock->element_bytes, (bytes[i] + 15) / 16 * 16);
             assert_int_equal(stock->index, i);
             assert_int_equal(stock->fresh, 0);
-            assert_null(stock->free);
+            assert_null(stock->free.first);
             assert_ptr_equal(stock->core, core);
             assert_true(leat_line_empty(&stock->lines[0]) && leat_line_empty(&stock->lines[1]));
             assert_true(leat_list_empty(&stock->wanted));

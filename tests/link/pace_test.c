@@ -10,7 +10,8 @@ static const uint8_t words[] = {0x93, 1, 2, 3};
 static uint32_t slots_free(const struct leat_links *links)
 {
     uint32_t count = 0;
-    for (const struct leat_link_slot *it = links->free_slots; it; it = it->next_free) {
+    const struct leat_link_slot *it = links->free_slots.first;
+    for (; it; memcpy(&it, it, sizeof it)) {
         assert_null(it->big);
         assert_null(it->call);
         assert_null(it->answer);

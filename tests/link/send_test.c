@@ -155,7 +155,7 @@ static int end(void **state)
     while (played.count) /* calls are told only of what has left */
         sent(LEAT_E_CLOSED);
     leat_links_slots_free(&links);
-    return links.free_slots || leat_mem_bytes(LEAT_MEM_NET) != 0;
+    return links.free_slots.first || leat_mem_bytes(LEAT_MEM_NET) != 0;
 }
 #define SEND_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
@@ -201,14 +201,14 @@ static void frame_has_its_header_its_pieces_and_its_tag(void **state)
     sent(LEAT_OK);
     TRACE_IS("enter, 0 slots out\nleave\n");
     assert_true(call.sent && link_.queued_bytes == 0);
-    assert_ptr_equal(links.free_slots, slot);
+    assert_ptr_equal(links.free_slots.first, slot);
     assert_int_equal(links.free_slot_count, 1);
     assert_true(!slot->big && !slot->call);
     /* The slot that was given back is taken again. */
     assert_int_equal(leat_link_tell(&link_, KIND + 1, "\x90", 1), LEAT_OK);
     TRACE_IS("tag out of 25 bytes\nsend conn 401 0 0: 1 and 0 bytes in 2\n");
     assert_ptr_equal(played.sends[0]->owner, slot);
-    assert_true(!links.free_slots && links.free_slot_count == 0);
+    assert_true(!links.free_slots.first && links.free_slot_count == 0);
     sent(LEAT_OK);
     leat_link_calls_fail(&link_, LEAT_E_CANCELLED, "over");
     TRACE_IS("enter, 0 slots out\nleave\ndone a 8 8 'over', 0 left\n");
@@ -557,7 +557,7 @@ static void answers_go_to_who_waits(void **state)
     TRACE_IS("enter, 0 slots out\n"
              "answered x 6\n"
              "leave\n");
-    assert_null(links.free_slots->answer);
+    assert_null(((struct leat_link_slot *)links.free_slots.first)->answer);
     assert_int_equal(link_.request_count, 7);
     ticket.request = 0; /* nobody waits */
     leat_link_answer(&links, &ticket, "\x90", 1);

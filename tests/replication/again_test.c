@@ -3,15 +3,6 @@
  * other nodes answer by hand. */
 #include "tests/replication/pieces_rig.h"
 
-static unsigned free_requests(const struct rig *rig)
-{
-    unsigned count = 0;
-    const struct leat_list *head = &rig->backup->requests_free;
-    for (const struct leat_list *it = head->next; it != head; it = it->next)
-        count++;
-    return count;
-}
-
 static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 {
     (void)arg, (void)seg;

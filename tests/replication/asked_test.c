@@ -285,9 +285,7 @@ static void rows_are_each_done_or_refused(void **state)
     rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, pairs, 1);
     a->seg->state = LEAT_SEGMENT_OPEN;
     for (uint64_t n = 1; n <= 2; n++) {
-        while (!leat_list_empty(&rig->backup->requests_free))
-            leat_mem_free(LEAT_CONTAINER(leat_list_pop_front(&rig->backup->requests_free),
-                                         struct backup_request, link));
+        requests_forget(rig);
         pairs[0].value = 5;
         leat_mem_fail_at(n);
         rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, pairs, 1);

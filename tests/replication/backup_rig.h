@@ -385,12 +385,18 @@ static inline struct replica *rig_found(struct rig *rig, uint64_t id, enum leat_
     return LEAT_CONTAINER(rig->backup->replicas.prev, struct replica, link);
 }
 
+static inline unsigned free_requests(const struct rig *rig)
+{
+    unsigned count = 0;
+    for (const void *it = rig->backup->requests_free.first; it; memcpy(&it, it, sizeof it))
+        count++;
+    return count;
+}
+
 /* None is at hand: the next one takes memory. */
 static inline void requests_forget(struct rig *rig)
 {
-    while (!leat_list_empty(&rig->backup->requests_free))
-        leat_mem_free(LEAT_CONTAINER(leat_list_pop_front(&rig->backup->requests_free),
-                                     struct backup_request, link));
+    leat_free_list_fini(&rig->backup->requests_free);
 }
 
 static inline void rig_attach(struct rig *rig, const struct leat_link_identity *who)

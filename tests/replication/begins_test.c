@@ -76,15 +76,6 @@ static void found_replica_is_what_was_found(void **state)
     rig_free(rig);
 }
 
-static unsigned free_requests(const struct rig *rig)
-{
-    unsigned count = 0;
-    for (struct leat_list *i = rig->backup->requests_free.next; i != &rig->backup->requests_free;
-         i = i->next)
-        count++;
-    return count;
-}
-
 /* Goal: without memory for the replica the segment stays with its log, and the request can serve others. */
 static void own_segment_is_not_taken_without_memory(void **state)
 {

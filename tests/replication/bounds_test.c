@@ -471,12 +471,10 @@ static void requests_are_used_again(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct rig *rig = rig_new();
         struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
-        const struct leat_list *free_list = &rig->backup->requests_free;
         backup_drop(rep);
-        assert_true(leat_list_empty(free_list));
+        assert_int_equal(free_requests(rig), 0);
         rig_stored(rig, LEAT_STORE_DROP, i ? LEAT_E_DISK : LEAT_OK);
-        assert_false(leat_list_empty(free_list));
-        assert_ptr_equal(free_list->next, free_list->prev);
+        assert_int_equal(free_requests(rig), 1);
         rig_free(rig);
     }
     struct rig *rig = rig_new(); /* two at a time */

@@ -82,7 +82,7 @@ static void fences_wait_for_replicas_to_move(void **state)
     assert_int_equal(done, 3);
     assert_false(rep->damaged || rep->move_wanted);
     assert_true(leat_mem_bytes(LEAT_MEM_STORE) < bytes); /* the fences' */
-    assert_false(leat_list_empty(&rig->backup->requests_free));
+    assert_int_not_equal(free_requests(rig), 0);
     rig_free(rig);
 }
 

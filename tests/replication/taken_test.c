@@ -342,9 +342,7 @@ static void adoption_that_can_not_be_is_refused(void **state)
         if (i == 2) { /* that one was */
             rig_stored(rig, LEAT_STORE_STAMP, LEAT_E_DISK);
             assert_false(rep->adopting);
-            while (!leat_list_empty(&rig->backup->requests_free))
-                leat_mem_free(LEAT_CONTAINER(leat_list_pop_front(&rig->backup->requests_free),
-                                             struct backup_request, link));
+            requests_forget(rig);
         }
     }
     leat_mem_fail_at(0);
