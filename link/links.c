@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/late.h"
 #include "base/mem.h"
 #include "base/node_log.h"
 #include "link/internal.h"
@@ -213,21 +214,29 @@ static uint64_t link_sweep(struct leat_link *link, uint64_t now_us)
     return UINT64_MAX;
 }
 
+/* SUBTLE: when this actor itself ran late, bytes of the peers may lie unread in the sockets. Without this a stall of
+ * two seconds here cut every link of the node. A sweep that ran late cuts no link: the bytes are read before the next
+ * sweep. */
+static void link_excuse(struct leat_link *link, uint64_t late_us, uint64_t now_us)
+{
+    const struct leat_links *links = link->links;
+    uint64_t next_us = now_us + links->ping_us;
+    link->heard_us = leat_late_heard(link->heard_us, late_us, now_us);
+    if (next_us > link->heard_us + links->silence_us) link->heard_us = next_us - links->silence_us;
+}
+
 static void sweep(struct leat_timer *timer)
 {
     struct leat_links *links = timer->owner;
     uint64_t now_us = leat_links_now(links);
-    /* SUBTLE: when this actor itself ran late nothing can be said of the peers: their bytes may lie
-     * unread in the sockets. Without this a stall of two seconds here cut every link of the node.
-     */
-    bool late = links->next_us != UINT64_MAX && now_us > links->next_us + links->ping_us;
+    uint64_t late_us = leat_late_us(links->next_us, links->ping_us, now_us);
     leat_node_log_sum_tell(&links->refused, now_us);
     links->sweeping = true;
     links->next_us = UINT64_MAX;
     for (uint32_t i = 0; i < links->table_capacity; i++) {
         struct leat_link *link = links->table[i];
         if (!link || link->gone) continue;
-        if (late) link->heard_us = now_us;
+        if (late_us != 0) link_excuse(link, late_us, now_us);
         leat_link_enter(link);
         uint64_t next_us = link_sweep(link, now_us);
         if (leat_link_leave(link)) leat_links_due(links, next_us);

@@ -180,20 +180,42 @@ static void sweep_asks_who_is_silent(void **state)
     assert_int_equal(links->count, 0);
 }
 
-/* Goal: when this actor itself ran late no peer is disconnected for that; the silence of all peers is measured from now
- * on. */
+/* Goal: when this actor itself ran late no peer is disconnected for that. A peer that stays silent is disconnected all
+ * the same, though this actor runs late again and again. */
 static void sweep_that_is_late_blames_nobody(void **state)
 {
     (void)state;
     creates();
     struct leat_link *one = in_state(LINK_UP), *two = in_state(LINK_UP);
-    one->heard_us = two->heard_us = 10000;
-    played.now_us = 10000 + SILENCE;
+    one->heard_us = 10000, two->heard_us = 10500;
+    played.now_us = 10000 + SILENCE + PING;
     links->next_us = played.now_us - PING - 1;
     sweeps();
-    TRACE_IS("links were refused 11000\nexpire 0\nexpire 1\ntimer 100\n");
-    assert_int_equal(one->heard_us, played.now_us);
+    TRACE_IS("links were refused 11100\nexpire 0\nping 0\nexpire 1\nping 1\ntimer 100\n");
+    assert_int_equal(one->heard_us, played.now_us + PING - SILENCE);
+    assert_int_equal(two->heard_us, 10500 + PING + 1);
+    two->heard_us = 9000; /* late by more than the silence */
+    links->next_us = 9000;
+    sweeps();
+    TRACE_IS("links were refused 11100\nexpire 0\nexpire 1\ntimer 100\n");
     assert_int_equal(two->heard_us, played.now_us);
+    played.now_us = 10000;
+    two->heard_us = 10000;
+    for (unsigned i = 0; i < 2 * SILENCE / PING; i++) { /* each second sweep is late */
+        bool late = i % 2 == 0;
+        played.now_us += late ? 2 * PING + 1 : PING;
+        one->heard_us = played.now_us;
+        links->next_us = late ? played.now_us - PING - 1 : played.now_us;
+        sweeps();
+        if (two->state != LINK_UP) break;
+    }
+    trace_begin();
+    assert_int_equal(two->state, LINK_CLOSING);
+    assert_in_range(played.now_us, 10000 + 3 * SILENCE / 2, 10000 + 2 * SILENCE);
+    ends(two);
+    two = in_state(LINK_UP);
+    played.now_us = 10000 + SILENCE;
+    two->heard_us = played.now_us;
     one->heard_us = 10000;
     links->next_us = played.now_us - PING; /* that is in time */
     sweeps();
