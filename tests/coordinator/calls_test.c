@@ -392,6 +392,28 @@ static void rows_of_another_form(void **state)
     leat_msg_writer_init(&w, many, sizeof many);
     leat_msg_write_array(&w, CO_COLLECT_ROWS_MAX + 1);
     assert_int_equal(co_rows_decode(many, sizeof many, &rows, &count), LEAT_E_INVALID);
+    /* As many rows as there may be, and one more, all there. */
+    for (uint32_t more = 0; more < 2; more++) {
+        const size_t capacity = (CO_COLLECT_ROWS_MAX + 1) * 64;
+        uint8_t *all = calloc(capacity, 1);
+        assert_non_null(all);
+        leat_msg_writer_init(&w, all, capacity);
+        leat_msg_write_array(&w, CO_COLLECT_ROWS_MAX + more);
+        for (uint32_t i = 0; i < CO_COLLECT_ROWS_MAX + more; i++) {
+            leat_msg_write_array(&w, 19);
+            for (unsigned k = 0; k < 19; k++)
+                if (k >= 14)
+                    leat_msg_write_bool(&w, false);
+                else
+                    leat_msg_write_u64(&w, 1);
+        }
+        assert_false(w.overflow);
+        assert_int_equal(co_rows_decode(all, w.used, &rows, &count),
+                         more ? LEAT_E_INVALID : LEAT_OK);
+        if (!more) assert_int_equal(count, CO_COLLECT_ROWS_MAX);
+        if (!more) leat_mem_free(rows);
+        free(all);
+    }
     const uint8_t empty[] = {0x90};
     leat_mem_fail_at(1);
     assert_int_equal(co_rows_decode(empty, 1, &rows, &count), LEAT_E_NO_MEMORY);

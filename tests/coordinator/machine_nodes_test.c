@@ -170,6 +170,93 @@ static void machine_address_of_a_voter_is_refused_to_others(void **state)
     free(command);
 }
 
+static leat_err up_on_a_host(struct leat_machine *m, struct command *command, const char *name,
+                             const char *host, const char *node_address)
+{
+    static const uint8_t none[16];
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
+    leat_msg_write_string(&w, name, strlen(name));
+    leat_msg_write_string(&w, "c:9", 3);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, node_address, strlen(node_address));
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_bin(&w, none, sizeof none);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_u64(&w, 0);
+    leat_msg_write_u64(&w, 0);
+    leat_msg_write_string(&w, host, strlen(host));
+    leat_msg_write_u64(&w, 0);
+    return entry_apply(m, command, &w);
+}
+
+/* Goal: nodes are on one host if they say the same host, however short; those that say none, if their addresses are the
+ * same up to the port: copies in memory are counted by hosts. */
+static void machine_hosts_are_what_nodes_say(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *host, *node_address;
+        uint32_t hosts; /* with all nodes before */
+    } rows[] = {{"x", "a:1", 1}, {"y", "a:2", 2}, {"x", "b:3", 2}, {"", "a:4", 3},
+                {"", "a:5", 3},  {"", "", 4},     {"", "c:6", 4},  {"a", "d:7", 4}};
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char name[2] = {(char)('a' + i)};
+        assert_int_equal(up_on_a_host(m, command, name, rows[i].host, rows[i].node_address),
+                         LEAT_OK);
+        if (leat_machine_hosts_up(m) != rows[i].hosts) fail_msg("row %u", i);
+    }
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
+/* Goal: a cluster has as many nodes as there are rows for, and one more is refused; nodes that are known come up. */
+static void machine_nodes_are_limited(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    char name[8];
+    for (unsigned i = 0; i <= LEAT_NODES_MAX; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        assert_int_equal(up_on_a_host(m, command, name, "", ""),
+                         i < LEAT_NODES_MAX ? LEAT_OK : LEAT_E_TOO_MANY);
+    }
+    assert_int_equal(m->node_count, LEAT_NODES_MAX);
+    assert_int_equal(up_on_a_host(m, command, "n0", "", ""), LEAT_OK);
+    assert_int_equal(m->next_incarnation, LEAT_NODES_MAX + 2);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
+/* Goal: a cluster is formed once: a second id would make its nodes strangers to one another. */
+static void machine_is_formed_once(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_FORM, 1);
+        leat_msg_write_bin(&w, i ? "fedcba9876543210" : "0123456789abcdef", 16);
+        assert_int_equal(entry_apply(m, command, &w), i ? LEAT_E_EXISTS : LEAT_OK);
+        assert_true(m->formed);
+        assert_memory_equal(m->cluster_id, "0123456789abcdef", 16);
+    }
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +265,9 @@ int main(void)
         cmocka_unit_test(machine_directory_that_another_node_is_up_with_is_refused),
         cmocka_unit_test(machine_address_of_another_node_is_refused),
         cmocka_unit_test(machine_address_of_a_voter_is_refused_to_others),
+        cmocka_unit_test(machine_hosts_are_what_nodes_say),
+        cmocka_unit_test(machine_nodes_are_limited),
+        cmocka_unit_test(machine_is_formed_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -343,6 +343,25 @@ static void mark_lies_before_a_segment_that_has_only_begun(void **state)
     unload();
 }
 
+/* Goal: a segment that was created before a crash, and gets its first round after the crash, says where the segment
+ * before it ends: otherwise the next start takes that segment for damaged. */
+static void segment_of_before_a_crash_follows_the_one_before(void **state)
+{
+    (void)state;
+    struct segment two = segment_of(2, 0);
+    memset(two.bytes, 0, sizeof two.bytes);
+    segment_write(&two, SEGMENT);
+    (void)log_of_two_entries();
+    assert_int_equal(raft_log.segments[1].end, 0);
+    third_begin();
+    fake_world_settle(world);
+    assert_int_equal(told_durable, 3);
+    unload();
+    assert_int_equal(load(), LEAT_OK);
+    assert_int_equal(leat_raft_log_last_index(&raft_log), 3);
+    unload();
+}
+
 static void compaction_of_all_entries_leaves_the_next_place(void **state)
 {
     (void)state;
@@ -428,6 +447,7 @@ int main(void)
         LOAD_TEST(start_that_fails_leaves_all_as_it_is),
         LOAD_TEST(formation_that_was_cut_off_leaves_no_file),
         LOAD_TEST(mark_lies_before_a_segment_that_has_only_begun),
+        LOAD_TEST(segment_of_before_a_crash_follows_the_one_before),
         LOAD_TEST(compaction_of_all_entries_leaves_the_next_place),
         LOAD_TEST(directory_of_too_many_files_is_refused),
         LOAD_TEST(files_too_many_are_refused),

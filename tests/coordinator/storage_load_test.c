@@ -211,6 +211,29 @@ static void round_that_contradicts_itself_is_none(void **state)
     }
 }
 
+/* Goal: bytes of an entry that look like the beginning of a round do not prove that the torn round before them was
+ * synced: the start would be refused for a write that was cut off. */
+static void entry_that_looks_like_a_round_is_none(void **state)
+{
+    (void)state;
+    uint8_t looks[64] = {0};
+    for (unsigned i = 0; i < sizeof looks; i += 8)
+        leat_put_le32(looks + i, LEAT_RAFT_ROUND_MAGIC);
+    struct segment it = segment_of(1, 0);
+    segment_round(&it, 1, 1, 3);
+    const uint64_t before = segment_end(&it);
+    uint8_t *header = it.bytes + before;
+    uint8_t *end = frame_put(header + 48, 2, 3, RAFT_COMMAND, looks, sizeof looks);
+    round_seal(header, 1, before, end, 1, 2);
+    header[8] ^= 1; /* torn */
+    it.at = end;
+    segment_write(&it, SEGMENT);
+    vote_is_plain(1, 1, 0);
+    assert_int_equal(load(), LEAT_OK);
+    expect_entries(1, 1, "entry 1.3");
+    unload();
+}
+
 /* A round may end where its file ends, not behind. */
 static void round_lies_within_its_file(void **state)
 {
@@ -397,6 +420,7 @@ int main(void)
         LOAD_TEST(rounds_are_read_with_all_their_entries),
         LOAD_TEST(last_round_that_is_wrong_is_dropped_unless_it_was_durable),
         LOAD_TEST(round_that_contradicts_itself_is_none),
+        LOAD_TEST(entry_that_looks_like_a_round_is_none),
         LOAD_TEST(round_lies_within_its_file),
         LOAD_TEST(segment_header_that_is_wrong_is_damage_if_anything_followed),
         LOAD_TEST(segment_without_a_round_may_be_the_last_alone),
