@@ -114,6 +114,7 @@ static void room_is_that_of_one_node_fewer(void **state)
     assert_int_equal(enlarge(rig, "s", 101), LEAT_E_TOO_MANY);
     assert_int_equal(enlarge(rig, "s", 100), LEAT_OK); /* no more than before */
     assert_int_equal(rig->machine.log_count, 160);
+    assert_int_equal(create(rig, "leat.sets", 65, 1), LEAT_E_TOO_MANY);
     assert_int_equal(create(rig, "leat.sets", 64, 1), LEAT_OK);
     assert_int_equal(create(rig, "leat.sett", 1, 1), LEAT_E_TOO_MANY);
     assert_int_equal(drop(rig, "t"), LEAT_OK);
