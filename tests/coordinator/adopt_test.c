@@ -164,8 +164,9 @@ static void streamlet_with_an_open_log_is_left_to_recovery(void **state)
 static void entries_do_what_was_decided(void **state)
 {
     (void)state;
-    for (uint32_t copies = 1; copies <= 2; copies++) {
-        struct rig *rig = rig_begin(3, 2, copies);
+    for (uint32_t c = 0; c < 4; c++) {
+        const uint32_t copies = 1 + c % 2, logs = 1 + c / 2;
+        struct rig *rig = rig_begin(3, logs, copies);
         const uint32_t before = one_opened(rig), now = rig->machine.next_epoch;
         struct leat_log_marks marks = mark(0, 0, before);
         struct leat_coordinate request;
@@ -189,8 +190,8 @@ static void entries_do_what_was_decided(void **state)
         for (uint32_t i = 0; i < 3; i++) {
             const bool left = copies == 2 && i == 0;
             assert_int_equal(stream->desc->streamlets[i].epoch.v, left ? before : now);
-            for (uint32_t q = 0; q < 2; q++) {
-                const struct leat_machine_log *log = &stream->logs[2 * i + q];
+            for (uint32_t q = 0; q < logs; q++) {
+                const struct leat_machine_log *log = &stream->logs[logs * i + q];
                 const bool first = i == 0 && q == 0;
                 assert_int_equal(log->epoch.v, left ? before : now);
                 assert_int_equal(log->record.opened, left && first);
@@ -210,6 +211,41 @@ static void entries_do_what_was_decided(void **state)
     }
 }
 
+/* Goal: a log whose end was not found here goes on waiting after the adoption: a tail would give up what it lacks. */
+static void log_that_waits_gets_no_tail(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c < 2; c++) {
+        struct rig *rig = rig_begin(3, 2, 1);
+        const uint32_t before = one_opened(rig);
+        struct leat_log_marks marks = mark(0, 0, before);
+        marks.mark_epoch.v--; /* of an earlier owner */
+        struct leat_coordinate request;
+        struct leat_error error;
+        struct raft_buffer commands[COMMANDS_MAX];
+        unsigned count = 0;
+        uint8_t *bytes = NULL;
+        assert_int_equal(decided(rig, &marks, c, 0, &request), LEAT_OK);
+        assert_int_equal(request.decisions[0].kind, LEAT_DECIDED_WAIT);
+        assert_false(request.decisions[0].left);
+        assert_int_equal(leat_adopt_encode(&rig->machine, &request, 7, commands, COMMANDS_MAX,
+                                           &count, &bytes, &error),
+                         LEAT_OK);
+        struct leat_machine_result result;
+        assert_int_equal(
+            leat_machine_apply(&rig->machine, commands[0].base, commands[0].len, &result), LEAT_OK);
+        assert_int_equal(result.rc, LEAT_OK);
+        const struct leat_machine_log *log =
+            &leat_machine_name_find(&rig->machine, "s", 1)->logs[0];
+        assert_true(log->record.opened);
+        assert_int_equal(log->record.stamp_epoch.v, before);
+        assert_true(log->epoch.v > before);
+        leat_mem_free(bytes);
+        leat_mem_free(request.decisions);
+        rig_end(rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +253,7 @@ int main(void)
         cmocka_unit_test(only_an_incarnation_that_is_up_adopts),
         cmocka_unit_test(streamlet_with_an_open_log_is_left_to_recovery),
         cmocka_unit_test(entries_do_what_was_decided),
+        cmocka_unit_test(log_that_waits_gets_no_tail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,9 @@ static void node_is_asked_what_it_holds_and_says_it(void **state)
     assert_int_equal(node->collecting_count, 0);
     assert_true(leat_list_empty(&node->collects));
     assert_int_equal(answer_rc, LEAT_OK);
+    struct co_attempt_said said;
+    assert_int_equal(co_attempt_said_decode(answer_control, answer_control_bytes, &said), LEAT_OK);
+    assert_int_equal(said.attempt, ATTEMPT);
     answer_arrives(LEAT_OK);
     assert_int_equal(given.calls, 1);
     assert_true(given.incarnation == NODE && given.attempt == ATTEMPT && given.rc == LEAT_OK &&

@@ -118,6 +118,32 @@ static void node_is_asked_for_copies_and_says_what_came_of_them(void **state)
     }
 }
 
+/* Goal: of copies that are all made nothing is said but that they are. */
+static void copies_that_are_all_made_have_no_text(void **state)
+{
+    (void)state;
+    static uint8_t payload[65536];
+    tasks_make(LOGS);
+    co_recovery_pull(leader, 1);
+    struct leat_frame frame = frame_of(payload);
+    co_pull_take(node, &frame, &ticket);
+    assert_int_equal(pull_count, LOGS);
+    for (uint32_t i = 0; i < LOGS; i++) {
+        pulls[i]->rc = LEAT_OK;
+        snprintf(pulls[i]->error.text, sizeof pulls[i]->error.text, "none");
+        leat_pulled(&post, pulls[i]);
+        mails_deliver(node);
+    }
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer_control, answer_control_bytes);
+    (void)leat_msg_read_array(&reader);
+    assert_int_equal(leat_msg_read_string(&reader).bytes, 0);
+    answer_arrives(LEAT_OK);
+    assert_int_equal(given.count, LOGS);
+    for (uint32_t i = 0; i < LOGS; i++)
+        assert_int_equal(given.codes[i], LEAT_OK);
+}
+
 /* Nodes with rows of the task's own log, each once, none that lacks what is wanted; as many as a message holds. */
 static void sources_are_the_nodes_that_hold_it(void **state)
 {
@@ -256,6 +282,7 @@ static void copies_that_are_malformed_or_too_many_are_refused(void **state)
     co_pull_take(node, &cut, &ticket);
     assert_int_equal(answer_rc, LEAT_E_INVALID);
     for (unsigned f = 1; f <= 2; f++) {
+        answer_rc = (leat_err)-1;
         leat_mem_fail_at(f);
         co_pull_take(node, &frame, &ticket);
         leat_mem_fail_at(0);
@@ -351,6 +378,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALLS_TEST(node_is_asked_for_copies_and_says_what_came_of_them),
+        CALLS_TEST(copies_that_are_all_made_have_no_text),
         CALLS_TEST(sources_are_the_nodes_that_hold_it),
         CALLS_TEST(copies_are_asked_for_in_messages_that_hold_them),
         CALLS_TEST(node_that_cannot_be_asked_for_copies_made_none),

@@ -362,6 +362,28 @@ static void segment_of_before_a_crash_follows_the_one_before(void **state)
     unload();
 }
 
+/* Goal: without memory for a round nothing is written and nothing is lost: the round is written once there is some. */
+static void round_without_memory_is_written_later(void **state)
+{
+    (void)state;
+    (void)log_of_two_entries();
+    assert_int_equal(leat_raft_log_append(&raft_log, 3, 3, RAFT_COMMAND, "three", 5), LEAT_OK);
+    journal_clear(&journal);
+    leat_mem_fail_at(1);
+    leat_raft_log_flush(&raft_log);
+    leat_mem_fail_at(0);
+    fake_world_settle(world);
+    assert_int_equal(told_durable, 0);
+    assert_null(strstr(journal.text, "write"));
+    leat_raft_log_flush(&raft_log);
+    fake_world_settle(world);
+    assert_int_equal(told_durable, 3);
+    unload();
+    assert_int_equal(load(), LEAT_OK);
+    expect_entries(1, 3, "three");
+    unload();
+}
+
 static void compaction_of_all_entries_leaves_the_next_place(void **state)
 {
     (void)state;
@@ -448,6 +470,7 @@ int main(void)
         LOAD_TEST(formation_that_was_cut_off_leaves_no_file),
         LOAD_TEST(mark_lies_before_a_segment_that_has_only_begun),
         LOAD_TEST(segment_of_before_a_crash_follows_the_one_before),
+        LOAD_TEST(round_without_memory_is_written_later),
         LOAD_TEST(compaction_of_all_entries_leaves_the_next_place),
         LOAD_TEST(directory_of_too_many_files_is_refused),
         LOAD_TEST(files_too_many_are_refused),
