@@ -260,29 +260,6 @@ static void epochs_are_given_out_to_the_last_and_once(void **state)
     }
 }
 
-/* Goal: the number of streams is limited, and the ids of streams end before they would be used again. */
-static void streams_and_their_ids_are_limited(void **state)
-{
-    (void)state;
-    struct rig *rig = rig_begin();
-    node_up(rig, "a", 0);
-    rig->machine.next_stream_id = UINT32_MAX - 1;
-    assert_int_equal(create(rig, "s", 1, 1), LEAT_OK);
-    assert_int_equal(rig->result.stream_id, UINT32_MAX - 1);
-    assert_int_equal(create(rig, "t", 1, 1), LEAT_E_TOO_MANY);
-    rig_end(rig);
-    rig = rig_begin();
-    node_up(rig, "a", 0);
-    char name[16];
-    for (unsigned i = 0; i <= LEAT_STREAMS_MAX; i++) {
-        snprintf(name, sizeof name, "s%u", i);
-        const leat_err rc = i < LEAT_STREAMS_MAX ? LEAT_OK : LEAT_E_TOO_MANY;
-        if (create(rig, name, 1, 1) != rc) fail_msg("stream %u", i);
-    }
-    assert_int_equal(rig->machine.stream_count, LEAT_STREAMS_MAX);
-    rig_end(rig);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,7 +269,6 @@ int main(void)
         cmocka_unit_test(room_of_nodes_of_old_is_not_known),
         cmocka_unit_test(adoption_has_room_for_a_row_of_each_log),
         cmocka_unit_test(epochs_are_given_out_to_the_last_and_once),
-        cmocka_unit_test(streams_and_their_ids_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

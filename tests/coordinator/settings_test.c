@@ -4,12 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "coordinator/metadata/decide.h"
 #include "coordinator/recovery/recovery.h"
+#include "tests/coordinator/machine_rig.h"
 
 /* ---- names and settings ---- */
 
@@ -138,6 +140,39 @@ static void settings_are_allowed_up_to_their_bounds(void **state)
     assert_true(none.retention_ms == 0 && none.retention_bytes == 0);
 }
 
+static leat_err create(struct leat_machine *m, struct command *command, unsigned number)
+{
+    const struct leat_stream_settings settings = {.streamlets = 1, .logs = 1};
+    char name[16];
+    snprintf(name, sizeof name, "s%u", number);
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_STREAM_CREATE, 2);
+    leat_msg_write_string(&w, name, strlen(name));
+    leat_msg_settings_write(&w, &settings);
+    return entry_apply(m, command, &w);
+}
+
+/* Goal: the number of streams is limited, and the ids of streams end before they would be used again. */
+static void streams_and_their_ids_are_limited(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    for (unsigned i = 0; i <= LEAT_STREAMS_MAX; i++)
+        if (create(m, command, i) != (i < LEAT_STREAMS_MAX ? LEAT_OK : LEAT_E_TOO_MANY))
+            fail_msg("stream %u", i);
+    assert_int_equal(m->stream_count, LEAT_STREAMS_MAX);
+    leat_machine_fini(m);
+    m->next_stream_id = UINT32_MAX - 1;
+    assert_int_equal(create(m, command, 1), LEAT_OK);
+    assert_int_equal(leat_machine_name_find(m, "s1", 2)->id, UINT32_MAX - 1);
+    assert_int_equal(create(m, command, 2), LEAT_E_TOO_MANY);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +180,7 @@ int main(void)
         cmocka_unit_test(settings_are_completed_and_bounded),
         cmocka_unit_test(name_characters_are_bounded),
         cmocka_unit_test(settings_are_allowed_up_to_their_bounds),
+        cmocka_unit_test(streams_and_their_ids_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
