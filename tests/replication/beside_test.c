@@ -65,6 +65,13 @@ static void replica_without_memory_is_taken_at_its_word(void **state)
         pull_as(rig, 7, rig->ends[3], 0, 16, true);
         assert_int_equal(busy_of(reps, 2), 0);
         disk_read(rig, LEAT_OK, 16);
+        for (unsigned k = 0; k < 2; k++) { /* longer replicas that were looked at up to there */
+            reps[k]->looked[0].extent = rig->ends[1];
+            reps[k]->looked[0].begins = true;
+        }
+        pull_as(rig, 7, rig->ends[1], 0, 16, false);
+        assert_int_equal(busy_of(reps, 2), 0);
+        disk_read(rig, LEAT_OK, 16);
         rig_end(rig);
     }
 }

@@ -401,6 +401,152 @@ static void copy_is_not_made_anew_before_its_segment_is_closed(void **state)
     assert_non_null(strstr(trace_text, "OPEN s0"));
 }
 
+/* A closed segment on nodes 1 and 2, whose store has answered. */
+static void closed(void)
+{
+    begun();
+    rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
+    rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
+    rig_answer(rig, 1, LEAT_REP_CLOSE);
+    rig_answer(rig, 2, LEAT_REP_CLOSE);
+    calm();
+    trace_begin();
+}
+
+/* Goal: a lost copy of a closed segment is made anew as soon as the time for its node's return is over, to the
+ * microsecond. */
+static void copy_is_made_anew_when_its_time_has_come(void **state)
+{
+    (void)state;
+    for (unsigned early = 0; early < 2; early++) {
+        closed();
+        rig->now_us += 3000 * 1000;
+        rep_copy_lost(copy);
+        set->lost_us = rig->now_us - rig->primary->options.grace_none_us + early;
+        trace_begin();
+        rep_recopy_step(rig->primary, rig->now_us);
+        assert_int_equal(strstr(trace_text, "OPEN s0") == NULL, early);
+    }
+}
+
+/* Goal: a segment that is dropped while a piece of it is read goes as soon as the read has ended. */
+static void drop_goes_on_when_a_read_has_ended(void **state)
+{
+    (void)state;
+    closed();
+    rep_copy_lost(copy);
+    set->seg->buffer = NULL;
+    rig->now_us += 3000 * 1000;
+    rep_recopy_step(rig->primary, rig->now_us);
+    const struct rep_copy *anew = rig->primary->recopy_copy;
+    unsigned node = rig_node_of(anew->peer->node.number);
+    rig_answer_at(rig, node, LEAT_REP_OPEN, 30, 4096);
+    rig->now_us += 1000 * 1000;
+    rep_recopy_step(rig->primary, rig->now_us);
+    assert_int_equal(rig->io_count, 1);
+    rig_peer_down(rig, node); /* nobody waits for the piece any more */
+    rig_end(rig, LEAT_STORE_DROP, 0, 128);
+    rig_mails(rig);
+    calm();
+    while (set->copy_count > 0) { /* these are dropped at their backups */
+        unsigned other = rig_node_of(set->copies[0]->peer->node.number);
+        rig_answer(rig, other, LEAT_REP_DROP);
+    }
+    trace_begin();
+    rig_mails(rig);
+    TRACE_IS("");
+    struct leat_disk_io *io = rig->ios[--rig->io_count];
+    io->rc = LEAT_OK;
+    io->done_bytes = io->bytes;
+    io->on_done(io);
+    rig_mails(rig);
+    TRACE_IS("store DROP s0\n");
+}
+
+/* Goal: heads that are woken for a copy are paced by their bytes, to the byte. */
+static void woken_heads_are_paced_by_their_bytes(void **state)
+{
+    (void)state;
+    begun();
+    rep_copy_lost(copy);
+    set->state = REP_SET_PARKED;
+    set->lost_us = 0;
+    set->target = 64 * 1024;
+    rig->primary->options.recopy_bytes_per_second = 1024 * 1024;
+    rig->now_us += 3000 * 1000;
+    assert_true(rep_head_copy_wanted(owned, set->seg));
+    assert_int_equal(rig->primary->wakes_at_us, rig->now_us + 62500);
+}
+
+/* ---- better places ---- */
+
+static void rack(struct leat_rep_node *node, const char *name)
+{
+    snprintf(node->rack, sizeof node->rack, "%s", name);
+}
+
+/* Goal: of better places the best is taken, though a worse place is looked at after it; the node with number 0 is one
+ * of them. */
+static void best_of_better_places_is_taken(void **state)
+{
+    (void)state;
+    closed();
+    rig_node_up(rig, 4);
+    rack(&rig->primary->options.self, "r");
+    rack(&rig_peer(rig, 1)->node, "q"); /* with this node's host, and the rack of node 2 */
+    memcpy(rig_peer(rig, 1)->node.host, "h0", 3);
+    rack(&rig_peer(rig, 2)->node, "q");
+    rack(&rig_peer(rig, 3)->node, "r");
+    memcpy(rig_peer(rig, 4)->node.host, "h2", 3);
+    assert_ptr_equal(rep_place_better(set), rig_peer(rig, 3));
+    closed();
+    rep_copy_remove(set->copies[0]->peer == rig_peer(rig, 1) ? set->copies[0] : set->copies[1]);
+    memcpy(rig_peer(rig, 2)->node.host, "h0", 3);
+    rig_peer(rig, 3)->node.draining = true;
+    assert_ptr_equal(rep_place_better(set), rig_peer(rig, 1));
+}
+
+static void copies_add(unsigned first, unsigned last)
+{
+    for (unsigned node = first; node <= last; node++) {
+        struct rep_copy *more = rep_copy_new(set, rig_peer(rig, node));
+        more->state = REP_COPY_CLOSED;
+        more->counted = true;
+    }
+}
+
+/* Goal: a segment with as many copies as there may be gets no better copy; nor does a segment with a copy too many that
+ * can't go yet. */
+static void segment_with_all_copies_gets_no_better_one(void **state)
+{
+    (void)state;
+    for (unsigned full = 0; full < 2; full++) {
+        closed();
+        for (unsigned node = 4; node <= 8; node++)
+            rig_node_up(rig, node);
+        memcpy(copy->peer->node.host, "h0", 3);
+        owned->options.copies = full ? LEAT_COPIES_MAX : LEAT_COPIES_MAX - 1;
+        copies_add(4, full ? 8 : 7);
+        assert_int_equal(set->copy_count, owned->options.copies - 1);
+        set->places = 0;
+        rep_place_judge(set);
+        rig->primary->crowded_left = rig->primary->crowded_count;
+        assert_int_equal(rig->primary->crowded_count, 1);
+        const struct rep_copy *better = rep_better_begin(rig->primary, rig->now_us);
+        assert_int_equal(better != NULL, !full);
+    }
+    closed();
+    memcpy(copy->peer->node.host, "h0", 3);
+    owned->options.copies = 2; /* the owner and one */
+    set->copies[0]->found = set->copies[1]->found = true;
+    set->places = 0;
+    rep_place_judge(set);
+    rig->primary->crowded_left = rig->primary->crowded_count;
+    trace_begin();
+    assert_null(rep_better_begin(rig->primary, rig->now_us));
+    TRACE_IS("");
+}
+
 /* ---- life ---- */
 
 static leat_err source(void *ctx, void *base, size_t bytes, struct leat_error *error)
@@ -457,6 +603,11 @@ int main(void)
         TRACE_TEST(log_that_lacks_nothing_waits_for_nothing),
         TRACE_TEST(log_that_is_whole_has_its_copies_asked_for),
         TRACE_TEST(copy_is_not_made_anew_before_its_segment_is_closed),
+        TRACE_TEST(copy_is_made_anew_when_its_time_has_come),
+        TRACE_TEST(drop_goes_on_when_a_read_has_ended),
+        TRACE_TEST(woken_heads_are_paced_by_their_bytes),
+        TRACE_TEST(best_of_better_places_is_taken),
+        TRACE_TEST(segment_with_all_copies_gets_no_better_one),
         TRACE_TEST(primary_ends_with_all_that_it_began),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,10 @@ static void refusal_names_a_remedy_only_where_it_helps(void **state)
     attach(rig, "w4", 14);
     assert_string_equal(memory.text, leat_err_text(LEAT_E_NO_MEMORY));
     rig->backup->options.first_bytes_max = rig->backup->options.writers_bytes_max = 1;
+    backup_writer_find(rig->backup, "w3", 13)->fenced = true; /* its memory is on its way back */
+    attach(rig, "w3", 13);
+    assert_string_equal(memory.text, leat_err_text(LEAT_E_AGAIN));
+    backup_writer_find(rig->backup, "w3", 13)->fenced = false;
     backup_writer_find(rig->backup, "w3", 13)->starved = false;
     backup_writer_find(rig->backup, "w3", 13)->failed = true;
     attach(rig, "w3", 13);
@@ -207,7 +211,8 @@ static void refusal_names_a_remedy_only_where_it_helps(void **state)
              "grow w4\n"
              "3: NO_MEMORY\n"
              "4: NO_MEMORY\n"
-             "5: NO_MEMORY\n");
+             "5: AGAIN\n"
+             "6: NO_MEMORY\n");
     rig_free(rig);
 }
 

@@ -254,7 +254,7 @@ static void primary_hears_of_its_links(void **state)
         it.net.cut(it.net.ctx, 2);
         handler->on_request(handler->owner, it.link, &frame, &ticket);
         handler->on_down(handler->owner, it.link, true, &refused);
-        it.link->up = primary;
+        it.link->up = true;
         node_set(2, "b", 0, "there:1");
     }
     TRACE_IS("no primary: CLOSED\n"
@@ -281,6 +281,19 @@ static void primary_hears_of_its_links(void **state)
              "node 2 0\n"
              "close\n"
              "down 2\n");
+}
+
+/* Goal: a primary that is gone before its links hears nothing of their end. */
+static void end_of_all_links_is_not_told(void **state)
+{
+    (void)state;
+    leat_rep_link_start(it.rep_link, LINKS, PRIMARY, BACKUP);
+    node_set(2, "b", 7, "there:1");
+    it.link->up = true;
+    trace_begin();
+    leat_rep_link_destroy(&it.rep_link);
+    TRACE_IS("close\n");
+    assert_int_equal(leat_rep_link_create(&it.rep_link), LEAT_OK);
 }
 
 /* Goal: the backup is asked by whoever has a link here, and answers over it; a core without one says so. */
@@ -312,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OVER_LINK_TEST(link_of_each_node_follows_the_table),
         OVER_LINK_TEST(primary_hears_of_its_links),
+        OVER_LINK_TEST(end_of_all_links_is_not_told),
         OVER_LINK_TEST(backup_is_asked_over_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
