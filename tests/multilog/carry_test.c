@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a log carries over: into the next segment's start entry, through a roll amid commits, into its next life; and
+ * what it must not carry over: a mark of an earlier loss, an answer of an earlier batch. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "poke.h"
+
+/* ---- an application above ---- */
+
+static const char snapshot[16] = "state of others";
+static unsigned replayed, restored;
+
+static size_t snapshot_bytes(void *ctx)
+{
+    (void)ctx;
+    return sizeof snapshot;
+}
+
+static void snapshot_write(void *ctx, uint8_t *out)
+{
+    (void)ctx;
+    memcpy(out, snapshot, sizeof snapshot);
+}
+
+static void on_restore(void *ctx, const uint8_t *of, size_t count)
+{
+    (void)ctx;
+    if (count == 0) return; /* the first start entry of all */
+    assert_int_equal(count, sizeof snapshot);
+    assert_memory_equal(of, snapshot, sizeof snapshot);
+    restored++;
+}
+
+static void on_replay(void *ctx, const struct leat_batch *batch)
+{
+    (void)ctx;
+    replayed += batch->record_count;
+}
+
+static void on_app_read(void *ctx)
+{
+    (void)ctx;
+}
+
+static void append_as(struct fake *made, int64_t producer, int32_t sequence)
+{
+    struct sent sent;
+    assert_int_equal(append(made, &sent, 5, 100, producer, 0, sequence), LEAT_OK);
+    fake_settle(made);
+    assert_int_equal(sent.rc, LEAT_OK);
+}
+
+/* Goal: an application's state stands after the producers' states in a start entry, and comes back from there; the
+ * batches after the start entry are replayed to the application, and the producers are known. */
+static void state_of_an_application_comes_back(void **state)
+{
+    (void)state;
+    for (unsigned evicted = 0; evicted < 2; evicted++) {
+        struct fake *made = fake_create(9, LEAT_DURABILITY_MEMORY);
+        made->options.settings.segment_bytes_max = 64 * 1024;
+        made->options.app = (struct leat_log_app){.ctx = made,
+                                                  .snapshot_bytes = snapshot_bytes,
+                                                  .snapshot_write = snapshot_write,
+                                                  .on_restore = on_restore,
+                                                  .on_replay = on_replay,
+                                                  .on_read = on_app_read};
+        fake_open(made, NULL, 0, NULL);
+        for (int64_t producer = 40; producer < 43; producer++)
+            append_as(made, producer, 0);
+        while (made->log->next_segment < 3)
+            must_append(made, 50, 100);
+        uint64_t base = made->log->head.seg->base_offset;
+        append_as(made, 41, 5);
+        restored = replayed = 0;
+        reopen(made, 0, 0, evicted);
+        fake_settle(made);
+        assert_int_equal(restored, 1);
+        assert_int_equal(replayed, made->log->next_offset - base);
+        assert_int_equal(made->log->producers.count, 3);
+        struct sent sent; /* what was appended before is answered as that */
+        assert_int_equal(append(made, &sent, 5, 100, 41, 0, 5), LEAT_OK);
+        fake_settle(made);
+        assert_true(sent.append.duplicate);
+        assert_true(sent.append.first_offset >= base);
+        made->log->options.app.ctx = NULL;
+        fake_destroy(made);
+    }
+}
+
+/* Goal: how many producers a log remembers is what a start entry has room for: half of it where an application's state
+ * stands there, too. */
+static void producers_have_room_in_a_start_entry(void **state)
+{
+    (void)state;
+    for (unsigned app = 0; app < 2; app++) {
+        struct fake *made = fake_create(9, LEAT_DURABILITY_MEMORY);
+        made->options.app.ctx = app ? made : NULL;
+        fake_open(made, NULL, 0, NULL);
+        size_t room = (app ? LEAT_START_BYTES_MAX / 2 : LEAT_START_BYTES_MAX);
+        size_t most = (room - sizeof(struct leat_start)) / sizeof(struct leat_producer_state);
+        if (most > LEAT_PRODUCERS_PER_LOG_MAX) most = LEAT_PRODUCERS_PER_LOG_MAX;
+        assert_int_equal(made->log->producers.count_max, most);
+        made->log->options.app.ctx = NULL;
+        fake_destroy(made);
+    }
+}
+
+/* ---- rolls ---- */
+
+/* Goal: only the first segment after an accepted loss says that records before it were given up. */
+static void accepted_loss_is_before_one_segment(void **state)
+{
+    (void)state;
+    struct fake *made = log_of(2);
+    reopen(made, 1 << 2, 10, false);
+    fake_settle(made);
+    assert_true(made->log->jumped);
+    uint64_t first = made->log->next_segment;
+    while (made->log->next_segment < first + 3)
+        must_append(made, 50, 100);
+    assert_false(made->log->jumped);
+    assert_int_equal(log_slot_find(made->log, first)->joint, LOG_JOINT_JUMPED);
+    assert_int_equal(log_slot_find(made->log, first + 1)->joint, LOG_JOINT_CHAINED);
+    assert_int_equal(log_slot_find(made->log, first + 2)->joint, LOG_JOINT_CHAINED);
+    fake_destroy(made);
+}
+
+static struct leat_store_req *held[4];
+static unsigned held_count;
+static bool holds, followed;
+
+static void hold_request(void *ctx, const struct leat_post *post, struct leat_store_req *req)
+{
+    assert_int_equal(req->rc, LEAT_OK);
+    assert_int_equal(req->from, post->self);
+    if (req->kind == LEAT_STORE_COMMIT && fake->log->old.seg) followed |= req->follow;
+    if (req->kind == LEAT_STORE_COMMIT && holds) {
+        held[held_count++] = req;
+        return;
+    }
+    fake_request(ctx, post, req);
+}
+
+/* Goal: a log rolls while a commit is under way and more batches have gathered: all of them are acked when the old
+ * segment is safe, and no commit amid the roll takes along what gathers after it. */
+static void batches_that_gather_amid_a_roll_are_acked(void **state)
+{
+    (void)state;
+    for (unsigned commits = 0; commits < 2; commits++) {
+        struct fake *made = watch_begun(LEAT_DURABILITY_DISK);
+        poke_begin(made);
+        it->store_port.commits = commits ? 2 : 0;
+        it->store_port.request = hold_request;
+        held_count = 0;
+        holds = true;
+        followed = false;
+        it->commits[0].req.from = it->commits[1].req.from = 77; /* of an earlier use */
+        it->commits[0].req.rc = it->commits[1].req.rc = LEAT_E_DISK;
+        it->reserve.from = it->close.from = 77;
+        it->reserve.rc = it->close.rc = LEAT_E_DISK;
+        (void)put(made, 1, 100);
+        assert_int_equal(held_count, 1);
+        (void)put(made, 2, 100); /* gathers */
+        it->roll_wanted = true;
+        log_mark_dirty(it);
+        fake_settle(made);
+        uint64_t end = it->next_offset;
+        holds = false;
+        for (unsigned i = 0; i < held_count; i++)
+            fake_push(made, (struct fake_event){.req = held[i]});
+        fake_settle(made);
+        assert_int_equal(it->head.seg->id.v, 1);
+        assert_null(it->old.seg);
+        assert_int_equal(log_acked(it), end);
+        assert_true(leat_list_empty(&it->waiting));
+        assert_false(followed);
+        it->store_port.request = watch_request;
+        watch_end(made);
+    }
+}
+
+/* Goal: a batch that is appended has no mark of a batch that its memory was used for; a batch that no reader's buffer
+ * holds is refused, whatever the stream's limit. */
+static void append_begins_without_marks(void **state)
+{
+    (void)state;
+    struct fake *made = watch_begun(LEAT_DURABILITY_MEMORY);
+    struct leat_append again = {.duplicate = true, .on_acked = watch_answer, .owner = watch_sent};
+    struct leat_batch batch;
+    struct leat_error error = {0};
+    uint32_t total = fake_batch(bytes, sizeof bytes, 1, 100, 7000, -1, -1, -1);
+    assert_int_equal(leat_batch_check(bytes, total, &batch, &error), LEAT_OK);
+    assert_int_equal(leat_log_append(made->log, &batch, &again, &error), LEAT_OK);
+    assert_false(again.duplicate);
+    fake_settle(made);
+    made->log->options.settings.batch_bytes_max = LEAT_BATCH_BYTES_MAX + 100;
+    batch.byte_count = LEAT_BATCH_BYTES_MAX + 1;
+    assert_int_equal(leat_log_append(made->log, &batch, &again, &error), LEAT_E_TOO_LARGE);
+    watch_end(made);
+}
+
+/* ---- losses ---- */
+
+static bool given_up(void)
+{
+    trace_begin();
+    bool found = log_damage_give_up(it);
+    fake->queued = 0;
+    return found;
+}
+
+/* Goal: which place an accepted loss gives up: the first of the table, too, and none that has no segment after it; where
+ * the log takes no appends, its last segment's records alone. */
+static void accepted_loss_gives_up_named_places(void **state)
+{
+    (void)state;
+    segments(2);
+    slot(0)->seg->base_offset += 5;
+    slot(0)->named = LOG_NAMED_FRONT;
+    it->skip = LOG_SKIP_GOES;
+    assert_true(given_up());
+    TRACE_IS("GIVE_UP s0 its front passed 0\n");
+    slot(0)->seg->base_offset -= 5;
+    poke_end();
+    segments(3);
+    slot(3)->seg->base_offset += 5; /* of the last, which takes no appends */
+    slot(3)->closed = true;
+    slot(3)->named = LOG_NAMED_FRONT | LOG_NAMED_RECORDS;
+    it->skip = LOG_SKIP_GOES;
+    it->state = LEAT_LOG_DAMAGED;
+    assert_false(given_up());
+    TRACE_IS("");
+    poke_end();
+    segments(1);
+    it->slot_count = 1;
+    it->state = LEAT_LOG_DAMAGED;
+    slot(0)->seg->passed_bytes = 7;
+    slot(0)->closed = false;
+    log_damage_name(it); /* not what is passed over in a segment that is open */
+    assert_int_equal(slot(0)->named, LOG_NAMED_RECORDS);
+    it->slot_count = 2;
+    poke_end();
+    struct fake *made = log_of(3); /* the end is missing: no segment is after it */
+    reopen(made, 1 << 3, 0, false);
+    fake_settle(made);
+    made->log->skip = LOG_SKIP_GOES;
+    for (uint32_t i = 0; i < made->log->slot_count; i++)
+        log_slot_at(made->log, i)->named = LOG_NAMED_FRONT | LOG_NAMED_RECORDS;
+    assert_false(log_damage_give_up(made->log));
+    made->log->skip = LOG_SKIP_NONE;
+    fake_destroy(made);
+}
+
+/* Goal: a segment whose records were given up is sought no more, and no other is. */
+static void segment_that_is_given_up_is_sought_no_more(void **state)
+{
+    (void)state;
+    static const struct {
+        bool records;
+        enum log_mend before, after;
+    } cases[] = {{true, LOG_MEND_LOST_SOUGHT, LOG_MEND_LOST},
+                 {false, LOG_MEND_LOST_SOUGHT, LOG_MEND_LOST_SOUGHT},
+                 {true, LOG_MEND_NONE, LOG_MEND_NONE}};
+    for (unsigned i = 0; i < 3; i++) {
+        segments(2);
+        it->skip = LOG_SKIP_GOES;
+        slot(1)->seg->base_offset += 5;
+        slot(1)->named = LOG_NAMED_FRONT;
+        assert_true(log_damage_give_up(it));
+        it->give_up.given_up = cases[i].records;
+        slot(1)->mend = cases[i].before;
+        one_done();
+        assert_int_equal(slot(1)->mend, cases[i].after);
+        slot(1)->seg->base_offset -= 5;
+        poke_end();
+    }
+}
+
+/* ---- little things that hang a log ---- */
+
+/* Goal: a head expires by the time of its records, also where the log does not know when they came, and by a retention
+ * of a millisecond. */
+static void head_expires_by_its_records(void **state)
+{
+    (void)state;
+    segments(1);
+    it->options.settings.retention_ms = 1;
+    it->gathered_wall_ms = 0;
+    it->head.max_timestamp_ms = 5000;
+    assert_false(log_head_has_expired(it, 5001));
+    assert_true(log_head_has_expired(it, 5002));
+    poke_end();
+}
+
+/* Goal: a log that has made room for producers waits for it no more. */
+static void room_for_producers_is_wanted_once(void **state)
+{
+    (void)state;
+    segments(1);
+    it->producers_wanted = true;
+    log_step_room(it);
+    assert_false(it->producers_wanted);
+    poke_end();
+}
+
+/* Goal: the last reader of a segment lets its log evict; where the log has gone it tells nobody. */
+static void last_reader_tells_the_log_that_is_there(void **state)
+{
+    (void)state;
+    segments(2);
+    slot(0)->mail_due = true;
+    it->evictions_wanted = false;
+    struct leat_segment *seg = slot(0)->seg;
+    seg->unpinned.deliver(NULL, &seg->unpinned);
+    assert_true(it->evictions_wanted);
+    assert_false(slot(0)->mail_due);
+    seg->log_pointer = NULL;
+    seg->unpinned.deliver(NULL, &seg->unpinned);
+    seg->owner_actor = 77;
+    log_segment_own(it, seg);
+    assert_int_equal(seg->owner_actor, it->env->post->self);
+    assert_ptr_equal(seg->log_pointer, it);
+    poke_end();
+}
+
+/* Goal: the first segment that a log has is told, if any; a log that ends asks for no older segments. */
+static void first_segment_is_told(void **state)
+{
+    (void)state;
+    segments(2);
+    assert_ptr_equal(leat_log_first_held(it), slot(0)->seg);
+    it->ending = LOG_RELEASING;
+    leat_log_older_again(it);
+    assert_int_equal(it->backfill, LOG_BACKFILL_NONE);
+    it->ending = LOG_LIVES;
+    leat_log_older_again(it);
+    assert_int_equal(it->backfill, LOG_BACKFILL_FOLLOWS);
+    poke_end();
+    struct fake *made = fake_create(3, LEAT_DURABILITY_MEMORY);
+    fake_open(made, NULL, 0, NULL);
+    assert_null(leat_log_first_held(made->log));
+    fake_destroy(made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TRACE_TEST(state_of_an_application_comes_back),
+        TRACE_TEST(producers_have_room_in_a_start_entry),
+        TRACE_TEST(accepted_loss_is_before_one_segment),
+        TRACE_TEST(batches_that_gather_amid_a_roll_are_acked),
+        TRACE_TEST(append_begins_without_marks),
+        TRACE_TEST(accepted_loss_gives_up_named_places),
+        TRACE_TEST(segment_that_is_given_up_is_sought_no_more),
+        TRACE_TEST(head_expires_by_its_records),
+        TRACE_TEST(room_for_producers_is_wanted_once),
+        TRACE_TEST(last_reader_tells_the_log_that_is_there),
+        TRACE_TEST(first_segment_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
