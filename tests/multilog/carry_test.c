@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/crc32c.h"
 #include "poke.h"
 
 /* ---- an application above ---- */
@@ -133,6 +134,7 @@ static void accepted_loss_is_before_one_segment(void **state)
 static struct leat_store_req *held[4];
 static unsigned held_count;
 static bool holds, followed;
+static unsigned rolls_read;
 
 static void hold_request(void *ctx, const struct leat_post *post, struct leat_store_req *req)
 {
@@ -170,6 +172,13 @@ static void batches_that_gather_amid_a_roll_are_acked(void **state)
         log_mark_dirty(it);
         fake_settle(made);
         uint64_t end = it->next_offset;
+        if (it->old.seg) { /* what is acked of it is read */
+            static struct leat_read read;
+            read = (struct leat_read){.max_bytes = 64 * 1024};
+            assert_int_equal(read_once(made, &read, NULL), LEAT_OK);
+            assert_int_equal(read.next.v, log_acked(it));
+            rolls_read++;
+        }
         holds = false;
         for (unsigned i = 0; i < held_count; i++)
             fake_push(made, (struct fake_event){.req = held[i]});
@@ -182,6 +191,7 @@ static void batches_that_gather_amid_a_roll_are_acked(void **state)
         it->store_port.request = watch_request;
         watch_end(made);
     }
+    assert_true(rolls_read > 0);
 }
 
 /* Goal: a batch that is appended has no mark of a batch that its memory was used for; a batch that no reader's buffer
@@ -281,6 +291,87 @@ static void segment_that_is_given_up_is_sought_no_more(void **state)
     }
 }
 
+/* Goal: one fetch at a time writes the bytes of a damaged segment. */
+static void segment_is_mended_by_one(void **state)
+{
+    (void)state;
+    segments(2);
+    slot(0)->mend = LOG_MEND_SOUGHT;
+    struct leat_segment *seg = slot(0)->seg;
+    assert_ptr_equal(leat_log_mend_begin(it, seg->id, seg->extent), seg);
+    assert_null(leat_log_mend_begin(it, seg->id, seg->extent));
+    assert_true(leat_log_mend_end(it, seg->id, LEAT_OK));
+    poke_end();
+}
+
+/* ---- look-ups ---- */
+
+static void acked_in_step(void *owner, struct leat_log *log)
+{
+    assert_true(log->in_step);
+    log->clocks_read = true;
+    leat_log_turn_end(log); /* of who calls back: the step goes on by itself */
+    fake_on_acked(owner, log);
+}
+
+/* Goal: an event that calls back into the log begins no second step. */
+static void event_begins_no_step_amid_a_step(void **state)
+{
+    (void)state;
+    struct fake *made = fake_create(3, LEAT_DURABILITY_MEMORY);
+    made->options.events.on_acked = acked_in_step;
+    fake_open(made, NULL, 0, NULL);
+    must_append(made, 3, 100);
+    assert_int_equal(made->acked_events, 1);
+    fake_destroy(made);
+}
+
+/* Goal: a log without a segment has no epoch, whatever the operation was used for before; a batch whose header is wrong
+ * in memory is damaged, and no answer to a look-up. */
+static void look_up_answers_what_is_there(void **state)
+{
+    (void)state;
+    struct fake *made = fake_create(3, LEAT_DURABILITY_MEMORY);
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    fake_open(made, NULL, 0, NULL);
+    struct leat_locate_op op = {.what = LEAT_LOCATE_EPOCH, .value = 3, .epoch = {9}};
+    assert_int_equal(locate(made, &op, buffer), LEAT_OK);
+    assert_int_equal(op.epoch.v, 0);
+    must_append(made, 3, 100);
+    op = (struct leat_locate_op){.what = LEAT_LOCATE_TIME, .value = fake_wall(made)};
+    assert_int_equal(locate(made, &op, buffer), LEAT_OK);
+    uint8_t *first = NULL;
+    uint8_t *head = made->log->head.seg->buffer;
+    const struct leat_entry *entry;
+    for (uint32_t at = 0; (entry = leat_entry_at(head, made->log->head.writer.used, at)) != NULL;
+         at += leat_entry_bytes(entry->payload_bytes))
+        if (entry->type == LEAT_ENTRY_BATCH && !first) first = head + at + LEAT_ENTRY_HEADER_BYTES;
+    assert_non_null(first);
+    first[16] ^= 8; /* the version of its format */
+    op = (struct leat_locate_op){.what = LEAT_LOCATE_TIME, .value = fake_wall(made)};
+    assert_int_equal(locate(made, &op, buffer), LEAT_E_DAMAGED);
+    first[16] ^= 8;
+    fake_destroy(made);
+    free(buffer);
+}
+
+/* Goal: an index is believed only at its own place. */
+static void index_is_believed_at_its_place(void **state)
+{
+    (void)state;
+    static _Alignas(8) uint8_t segment[4096];
+    for (uint32_t off = 0; off <= 8; off += 8) {
+        struct leat_entry_writer writer;
+        struct leat_close close = {.bytes = off};
+        memset(segment, 0, sizeof segment);
+        leat_entry_writer_init(&writer, segment, sizeof segment);
+        (void)leat_entry_append(&writer, LEAT_ENTRY_CLOSE, 0, 0, &close, sizeof close,
+                                leat_crc32c(0, &close, sizeof close));
+        (void)leat_entry_seal(&writer, 0);
+        assert_int_equal(leat_index_find(segment, 0, writer.used) != NULL, off == 0);
+    }
+}
+
 /* ---- little things that hang a log ---- */
 
 /* Goal: a head expires by the time of its records, also where the log does not know when they came, and by a retention
@@ -357,6 +448,10 @@ int main(void)
         TRACE_TEST(append_begins_without_marks),
         TRACE_TEST(accepted_loss_gives_up_named_places),
         TRACE_TEST(segment_that_is_given_up_is_sought_no_more),
+        TRACE_TEST(segment_is_mended_by_one),
+        TRACE_TEST(event_begins_no_step_amid_a_step),
+        TRACE_TEST(look_up_answers_what_is_there),
+        TRACE_TEST(index_is_believed_at_its_place),
         TRACE_TEST(head_expires_by_its_records),
         TRACE_TEST(room_for_producers_is_wanted_once),
         TRACE_TEST(last_reader_tells_the_log_that_is_there),

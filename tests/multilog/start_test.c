@@ -176,6 +176,8 @@ static const struct says begins[] = {
     {.what = "at its end", .first_segment = 9, .first_offset = 90},
     {.what = "past its end", .first_segment = 10, .first_offset = 91},
     {.what = "what is missing has no record", .first_segment = 5, .first_offset = 60},
+    {.what = "an offset past its end", .first_segment = 6, .first_offset = 91},
+    {.what = "a segment past its end", .first_segment = 10, .first_offset = 60},
 };
 
 static const struct says nonsense[] = {
@@ -281,6 +283,12 @@ static void log_begins_where_its_last_segment_says(void **state)
              "  opened: state 0 cold, from 6/60, told 0, missing 0 to 0, 0 producers\n"
              "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n"
              "what is missing has no record, in memory\n"
+             "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n"
+             "an offset past its end\n"
+             "  opened: state 0 cold, from 6/60, told 0, missing 0 to 0, 0 producers\n"
+             "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n"
+             "a segment past its end, in memory\n"
              "  opened: state 0 cold, from 6/60, told 60, missing 0 to 0, 0 producers\n"
              "  woken: state 0, from 6/60, told 60, missing 0 to 0, 1 producers\n");
 }
