@@ -6,6 +6,8 @@ Kinds:
   leader  kill -9 of the node that leads the coordinators
   pair    kill -9 of an owner and, moments later, of another node (while it recovers the first, often)
   stop    SIGSTOP of an owner, SIGCONT later: it wakes up as one that was declared dead
+  short   an owner gets 4 to 64 MiB more memory from the kernel, and no more, while somebody appends a lot: it is refused more, or
+          the kernel kills it (short_memory.py)
   stuff   somebody appends to a stream on all nodes as fast as they take it: memory for segments is short
   stale   kill -9 of a node with copies; while that one is away the head rolls; then kill -9 of the owner and a third node, and the
           one that was away comes back first, with what it had (its copies are too old to count)
@@ -32,13 +34,14 @@ import time
 
 from netns import ip, tc
 from rig import WAIT_S, equal, on_end, process_end, until
+from short_memory import MIB, ShortMemory
 
-NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'stuff', 'stale', 'remake', 'chain', 'room')
+NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'short', 'stuff', 'stale', 'remake', 'chain', 'room')
 FAR_KINDS = ('cut', 'oneway', 'parted', 'split', 'unled', 'late', 'lag', 'slow', 'full')
 WITH_ANOTHER = ('pair', 'oneway', 'parted', 'split', 'stale', 'remake', 'chain', 'late', 'lag')
-LASTS_S = {'slow': (1, 4), 'full': (3, 6), 'stuff': (1, 3)}  # what takes its time to be felt
+LASTS_S = {'slow': (1, 4), 'full': (3, 6), 'stuff': (1, 3), 'short': (1, 3)}  # what takes its time to be felt
 # Nobody else can serve what those hold, or need: appends may wait until all are back.
-MAY_WAIT = ('pair', 'split', 'slow', 'full', 'stuff', 'stale', 'remake', 'chain', 'room', 'late', 'lag')
+MAY_WAIT = ('pair', 'split', 'slow', 'full', 'short', 'stuff', 'stale', 'remake', 'chain', 'room', 'late', 'lag')
 BESIDE_LEADER = ('unled', 'late')  # the leader is cut off from somebody: that is another node
 DISK_BYTES = 512 << 20  # of a node, in a cluster of namespaces
 STUFF_RECORDS = 12000  # three copies take more than the nodes' memory for segments, and less than their disks
@@ -60,6 +63,7 @@ class Fault:
         self.victim, self.second, self.leader = victim, second, leader
         self.stopped = None  # the process that stands still
         self.stuffing = None
+        self.memory, self.ended = None, None  # of a node that was short of memory: the exit code, if it has ended
         self.struck = (victim, second) if kind in WITH_ANOTHER else tuple(self.all()) if kind == 'room' else (victim,)
 
     def strike(self):
@@ -156,6 +160,19 @@ class Fault:
                                                 '--record-bytes', '16K', '--batch-records', 10, '--records', STUFF_RECORDS,
                                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until(lambda: self.cluster.leat('stream', 'describe', 'stuff', code=None).returncode == 0, 'the stuffing has begun')
+
+    def short(self, on):
+        server = self.cluster.nodes[self.victim]
+        if on:
+            self.memory = ShortMemory(server.process.pid, self.dice.choice((4, 16, 64)) * MIB, self.dice.random() < 0.5)
+            self.stuff(True)
+            return
+        self.memory.end()
+        self.ended = server.process.poll()
+        if self.ended is not None:
+            self.back(self.victim)
+            self.ready(self.victim)
+        self.stuff(False)
 
     def cut(self, on):
         (self.cluster.cut if on else self.cluster.mend)(self.victim)

@@ -425,7 +425,7 @@ class Trials:
         others = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed not in struck]
         result = {'trial': number, 'kind': kind, 'transport': self.transport, 'victim': f'n{victim}',
                   'second': f'n{second}' if kind in WITH_ANOTHER else None, 'led': led,
-                  'at': at, 'struck_ms': ms, 'others_ms': others, 'longest_ms': round(longest * 1000, 1)}
+                  'ended': fault.ended, 'at': at, 'struck_ms': ms, 'others_ms': others, 'longest_ms': round(longest * 1000, 1)}
         self.results.append(result)
         if self.args.json:
             with open(self.args.json, 'a') as out:
@@ -489,7 +489,7 @@ class ApartCluster(FarCluster):
 
 
 def parts(args, may_cut):
-    """[(transport, kinds)]: the trials, spread evenly over kinds and transports, in random order."""
+    """[(transport, kinds)]: each kind over each transport, in random order, before a pair comes again."""
     kinds = [k for k in args.kinds.split(',') if may_cut or k not in FAR_KINDS]
     check(kinds, 'no network namespaces here, and nothing else is wanted')
     left_out = [k for k in args.kinds.split(',') if k not in kinds]
@@ -497,13 +497,14 @@ def parts(args, may_cut):
         print(f'no network namespaces here: left out are {", ".join(left_out)}', flush=True)
     dice = random.Random(args.seed)
     transports = args.transports.split(',')
-    wanted, done = [], 0
-    for t, transport in enumerate(transports):
-        count = args.trials // len(transports) + (t < args.trials % len(transports))
-        mine = [kinds[(done + i) % len(kinds)] for i in range(count)]
-        done += count
-        dice.shuffle(mine)
-        wanted.append((transport, mine))
+    pairs = [(transport, kind) for transport in transports for kind in kinds]
+    trials = []
+    while len(trials) < (args.trials or len(pairs)):
+        dice.shuffle(pairs)
+        trials += pairs
+    del trials[args.trials or len(pairs):]
+    print(f'{len(set(trials))} of {len(pairs)} pairs of a kind and a transport are tried', flush=True)
+    wanted = [(transport, [kind for at, kind in trials if at == transport]) for transport in transports]
     return wanted, dice
 
 
@@ -547,7 +548,8 @@ def run(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--trials', type=int, default=int(os.environ.get('LEAT_TRIALS', 12)))
+    parser.add_argument('--trials', type=int, default=int(os.environ.get('LEAT_TRIALS', 12)),
+                        help='0: each kind over each transport once')
     parser.add_argument('--kinds', default=','.join(NEAR_KINDS + FAR_KINDS))
     parser.add_argument('--per-round', type=int, default=25, help='trials until everything is read back')
     parser.add_argument('--seed', type=int, default=int(time.time()))
