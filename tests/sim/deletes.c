@@ -53,7 +53,6 @@ struct thrower {
 static struct sim_deletes *of_seed; /* one per process: leat-sim forks for each seed */
 
 static void step_next(struct sim_world *world, struct sim_event *event);
-static void step_on(struct thrower *thrower, enum step step, uint64_t delay_us);
 
 struct sim_deletes *sim_deletes_of(const struct scenario *scenario)
 {
@@ -422,6 +421,7 @@ static void deleted(struct thrower *thrower)
 {
     struct sim_thrown *thrown = newest(thrower);
     thrown->answered = true;
+    if (thrower->deletes->hurry) thrower->deletes->hurry--;
     if (thrown->onlooker && sim_rng_chance(dice(thrower), 500)) {
         sim_client_kill(thrown->onlooker);
         thrown->onlooker = NULL;
@@ -513,7 +513,7 @@ static bool another(struct thrower *thrower)
 static void after(struct thrower *thrower)
 {
     produce(thrower, (unsigned)sim_rng_below(dice(thrower), 3));
-    if (world_of(thrower)->now_us < thrower->until_us) {
+    if (world_of(thrower)->now_us < thrower->until_us && !thrower->deletes->hurry) {
         list_send(thrower);
         return;
     }
@@ -594,23 +594,23 @@ static void trapped(struct thrower *thrower)
 
 static void work(struct thrower *thrower)
 {
-    struct sim_rng *rng = dice(thrower);
     const struct scenario *scenario = thrower->client->scenario;
-    produce(thrower,
-            (unsigned)sim_rng_between(rng, 0, scenario->trap == SIM_TRAP_DELETES ? 1 : 12));
-    if (scenario->trap == SIM_TRAP_DELETES)
+    const bool trap = scenario->trap == SIM_TRAP_DELETES;
+    produce(thrower, (unsigned)sim_rng_between(dice(thrower), 0, trap ? 1 : 12));
+    if (trap)
         thrower->until_us = 0;
-    else if (sim_rng_chance(rng, 60))
+    else if (sim_rng_chance(dice(thrower), 60))
         move(thrower);
-    if (sim_rng_chance(rng, 40)) trim(thrower);
-    if (world_of(thrower)->now_us < thrower->until_us && !scenario->faults_over)
-        later(thrower, sim_rng_between(rng, 1000, 60000));
-    else if (scenario->trap == SIM_TRAP_DELETES && !scenario->faults_over)
+    if (sim_rng_chance(dice(thrower), 40)) trim(thrower);
+    bool lives_on = world_of(thrower)->now_us < thrower->until_us && !thrower->deletes->hurry;
+    if (lives_on && !scenario->faults_over)
+        later(thrower, sim_rng_between(dice(thrower), 1000, 60000));
+    else if (trap && !scenario->faults_over)
         trapped(thrower);
-    else if (thrower->reads && !scenario->faults_over)
+    else if (thrower->reads && !thrower->deletes->hurry && !scenario->faults_over)
         reads(thrower);
     else
-        step_on(thrower, DELETE, misfortune(thrower));
+        step_on(thrower, DELETE, thrower->deletes->hurry ? 10 : misfortune(thrower));
 }
 
 static void step_next(struct sim_world *world, struct sim_event *event)

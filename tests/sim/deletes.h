@@ -44,6 +44,7 @@ struct sim_deletes {
     unsigned name;
     /* Each request about this name was sent once and was answered: no other may be done late. */
     bool sure;
+    unsigned hurry; /* so many streams are to be deleted at once: aims_hold.c */
     bool
         making; /* one was asked for, and the answer is not here: the other client may see it before */
     uint32_t remade; /* by a producer, under the old name; 0: none */

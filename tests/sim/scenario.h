@@ -86,6 +86,7 @@ struct sim_server_watch {
     void (*created)(struct sim_server *server); /* its process and actors are there, no node yet */
     void (*started)(struct sim_server *server); /* its node is there */
     void (*ready)(struct sim_server *server);   /* the node has said so */
+    void (*stops)(struct sim_server *server);   /* an orderly stop begins */
     void (*died)(struct sim_server *server, enum sim_death death);
 };
 
@@ -469,6 +470,13 @@ void sim_aim_adopt_start(struct scenario *scenario);
 void sim_aim_first_choose(struct scenario *scenario);
 /** It starts now. */
 void sim_aim_first_boot(struct sim_server *server);
+
+/* ---- aims_hold.c ---- */
+/** In some of the cluster seeds that delete streams. */
+void sim_aim_hold_choose(struct scenario *scenario);
+/** A node of a cluster starts; an orderly stop of such a node begins. */
+void sim_aim_hold_boot(struct sim_server *server);
+void sim_aim_hold_stop(struct sim_server *server);
 
 /* ---- aims_trim.c ---- */
 /** Of one server: in some of the seeds a disk fails, and the power goes, when retention trims. */

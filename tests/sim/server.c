@@ -309,5 +309,6 @@ void sim_server_stop(struct sim_server *server)
 {
     if (!server->ready || server->stopping) return;
     server->stopping = true;
+    server->scenario->watch->stops(server);
     sim_actor_post(server->cores[0], 0, stop_node, server->node);
 }

@@ -55,7 +55,14 @@ static void on_ready(struct sim_server *server)
 
 static void on_created(struct sim_server *server)
 {
-    if (server->scenario->server_count > 1) sim_aim_first_boot(server);
+    if (server->scenario->server_count == 1) return;
+    sim_aim_first_boot(server);
+    sim_aim_hold_boot(server);
+}
+
+static void on_stops(struct sim_server *server)
+{
+    if (server->scenario->server_count > 1) sim_aim_hold_stop(server);
 }
 
 static void on_started(struct sim_server *server)
@@ -86,5 +93,6 @@ const struct sim_server_watch sim_server_watch = {
     .created = on_created,
     .started = on_started,
     .ready = on_ready,
+    .stops = on_stops,
     .died = on_died,
 };
