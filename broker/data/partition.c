@@ -221,8 +221,8 @@ bool leat_partition_lacks(const struct leat_partition *partition, const struct l
 leat_err leat_partition_hope(const struct leat_partition *partition, const struct leat_read *read)
 {
     LEAT_ASSERT_OWNER(partition->core);
-    return partition->backfill_node_down && leat_partition_lacks(partition, read) ? LEAT_E_STARTING
-                                                                                  : read->rc;
+    bool away = partition->backfill_node_down && leat_partition_lacks(partition, read);
+    return away && !LEAT_BUG(AWAY_IS_LOST) ? LEAT_E_STARTING : read->rc;
 }
 
 void leat_partition_watch(struct leat_partition *partition)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs that come: the next segment becomes this node's own. See takeover.h. */
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/node_log.h"
@@ -65,7 +66,8 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         const struct leat_core *core = takeover_core(takeover);
         uint64_t now_us = leat_core_now(takeover_core(takeover));
         if (takeover->nowhere == 1) takeover->missing_us = now_us;
-        if (takeover->tail.jumped && takeover->nowhere && takeover->all_asked &&
+        bool all_asked = takeover->all_asked || LEAT_BUG(LEFT_UNAWAITED);
+        if (takeover->tail.jumped && takeover->nowhere && all_asked &&
             now_us >= takeover->missing_us + LEAT_TAKEOVER_MISSING_US) {
             if (!next_left(takeover)) lost_left(takeover);
             return;

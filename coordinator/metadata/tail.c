@@ -103,7 +103,7 @@ static void by_record(const struct asked *it, struct leat_tail *out)
         ends(out, LEAT_TAIL_EMPTY, *end);
     else if (found)
         ends(out, LEAT_TAIL_RECORDED, *end);
-    else if (end->jumped && it->all_heard)
+    else if (end->jumped && (it->all_heard || LEAT_BUG(LEFT_UNAWAITED)))
         ends(out, LEAT_TAIL_GIVEN_UP, *end);
     else
         waits(out, end->jumped ? LEAT_TAIL_LEFT_UNHEARD : LEAT_TAIL_NO_BYTES, end->segment);
