@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "wire/message.h"
 
 enum { MOVED_MAX = 3 };
 

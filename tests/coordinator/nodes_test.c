@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
+#include "wire/message.h"
 
 enum { LOGS = 2 };
 

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
+#include "wire/message.h"
 
 enum {
     NAME_LONG = LEAT_NODE_NAME_BYTES_MAX,
