@@ -26,7 +26,7 @@ struct leat_front_node leat_front_node(const struct leat_core *core)
         .incarnation = node->incarnation,
         .cores = node->options.cores,
         .auto_create = node->options.auto_create,
-        .up = node->up,
+        .up = leat_node_is_up(node),
     };
     memcpy(front.cluster_id, node->cluster_id, sizeof front.cluster_id);
     return front;

@@ -4,6 +4,7 @@
 #ifndef LEAT_BROKER_NET_STATE_H
 #define LEAT_BROKER_NET_STATE_H
 
+#include "base/assert.h"
 #include "broker/net/addresses.h"
 #include "broker/net/heap.h"
 #include "broker/node.h"
@@ -34,6 +35,17 @@ struct leat_found_fate {
     /* Another row is of the same segment, and this one's bytes never got to its file. */
     bool duplicate;
     bool tail_waits; /* a decided end, whose segment may be on another node, or a replica here */
+};
+
+/* broker/node/README.md, "States". */
+enum leat_node_life {
+    LEAT_LIFE_MADE,     /* neither started, nor its coordinator ready */
+    LEAT_LIFE_STARTED,  /* its coordinator is not ready yet */
+    LEAT_LIFE_READY,    /* its coordinator is, and the node is not started yet */
+    LEAT_LIFE_COMES_UP, /* bringup.c */
+    LEAT_LIFE_UP,       /* all cores have made their logs */
+    LEAT_LIFE_STOPS,    /* its logs are parked: stop.c */
+    LEAT_LIFE_GIVES_UP, /* stopped before it was up */
 };
 
 struct leat_node {
@@ -72,7 +84,8 @@ struct leat_node {
     struct leat_timer name_timer;
     unsigned name_tries;
     bool joining; /* a new node of a cluster whose id it has yet to learn */
-    bool started, coordinator_ready, up, stopping, failed;
+    enum leat_node_life
+        life; /* leat_node_enter(); core 0's, other cores read it while they serve */
     _Atomic uint32_t highest_stream; /* id ever given out, as far as the coordinator here knows */
     /* Coming up. */
     const struct leat_found *found;
@@ -92,6 +105,29 @@ struct leat_node {
     char **complaints;
     _Atomic uint32_t complaint_count;
 };
+
+/** The step from one state to the next. Thread: core 0. */
+static inline void leat_node_enter(struct leat_node *node, enum leat_node_life to)
+{
+    LEAT_ASSERT_OWNER(node->cores);
+    static const unsigned follow[] = {
+        [LEAT_LIFE_MADE] =
+            1u << LEAT_LIFE_STARTED | 1u << LEAT_LIFE_READY | 1u << LEAT_LIFE_GIVES_UP,
+        [LEAT_LIFE_STARTED] = 1u << LEAT_LIFE_COMES_UP | 1u << LEAT_LIFE_GIVES_UP,
+        [LEAT_LIFE_READY] = 1u << LEAT_LIFE_COMES_UP | 1u << LEAT_LIFE_GIVES_UP,
+        [LEAT_LIFE_COMES_UP] = 1u << LEAT_LIFE_UP | 1u << LEAT_LIFE_GIVES_UP,
+        [LEAT_LIFE_UP] = 1u << LEAT_LIFE_STOPS,
+        [LEAT_LIFE_STOPS] = 0,
+        [LEAT_LIFE_GIVES_UP] = 0,
+    };
+    LEAT_ASSERT(follow[node->life] & 1u << to);
+    node->life = to;
+}
+/** Its logs are there: it serves, or parks them. */
+static inline bool leat_node_is_up(const struct leat_node *node)
+{
+    return node->life == LEAT_LIFE_UP || node->life == LEAT_LIFE_STOPS;
+}
 
 enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
 

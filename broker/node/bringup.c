@@ -137,7 +137,8 @@ static void up_on_name_timer(struct leat_timer *timer)
 static bool up_wait_for_name(struct leat_node *node, leat_err rc)
 {
     struct leat_core *core = &node->cores[0];
-    if (rc != LEAT_E_EXISTS || node->name_tries == LEAT_NAME_TRIES_MAX || node->stopping)
+    if (rc != LEAT_E_EXISTS || node->name_tries == LEAT_NAME_TRIES_MAX ||
+        node->life == LEAT_LIFE_GIVES_UP)
         return false;
     if (node->name_tries++ == 0)
         leat_node_log_warn("%s. This node waits in case the other node has just died",
@@ -262,7 +263,7 @@ static void up_deliver_logs_made(void *actor, struct leat_mail *mail)
     node->decisions = NULL;
     node->marks = NULL;
     node->fates = NULL;
-    node->up = true;
+    if (node->life == LEAT_LIFE_COMES_UP) leat_node_enter(node, LEAT_LIFE_UP); /* not stopped yet */
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = core->net->listen(core->net->ctx, node->listen_address, leat_peer_accept, core,
                                     node->bound_address, &error);
@@ -277,6 +278,5 @@ static void up_deliver_logs_made(void *actor, struct leat_mail *mail)
 
 static void up_fail(struct leat_node *node, leat_err rc, const struct leat_error *error)
 {
-    node->failed = true;
     node->options.on_ready(node->options.owner, rc, error, NULL);
 }

@@ -316,8 +316,10 @@ static void node_deliver_coordinator_ready(void *actor, struct leat_mail *mail)
 {
     struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, ready_mail);
     (void)actor;
-    node->coordinator_ready = true;
-    if (node->started) leat_node_bring_up(node);
+    if (node->life == LEAT_LIFE_MADE) leat_node_enter(node, LEAT_LIFE_READY);
+    if (node->life != LEAT_LIFE_STARTED) return; /* not yet, or stopped meanwhile */
+    leat_node_enter(node, LEAT_LIFE_COMES_UP);
+    leat_node_bring_up(node);
 }
 
 static void node_on_coordinator_ready(void *owner)
@@ -331,9 +333,11 @@ static void node_on_coordinator_ready(void *owner)
 void leat_node_start(struct leat_node *node)
 {
     const struct leat_core *core = &node->cores[0];
-    node->started = true;
     node->started_us = leat_core_now(core);
-    if (node->coordinator_ready) leat_node_bring_up(node);
+    if (node->life == LEAT_LIFE_MADE) leat_node_enter(node, LEAT_LIFE_STARTED);
+    if (node->life != LEAT_LIFE_READY) return; /* not yet, or stopped already */
+    leat_node_enter(node, LEAT_LIFE_COMES_UP);
+    leat_node_bring_up(node);
 }
 
 /* ---- complaints ---- */

@@ -98,9 +98,10 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
 void leat_node_stop(struct leat_node *node)
 {
     struct leat_core *core = &node->cores[0];
-    if (node->stopping) return;
-    node->stopping = true;
-    if (node->up) {
+    if (node->life == LEAT_LIFE_STOPS || node->life == LEAT_LIFE_GIVES_UP) return;
+    bool up = node->life == LEAT_LIFE_UP;
+    leat_node_enter(node, up ? LEAT_LIFE_STOPS : LEAT_LIFE_GIVES_UP);
+    if (up) {
         leat_core_mail(core, 0, &node->stop_mail, stop_deliver_core);
         return;
     }

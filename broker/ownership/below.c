@@ -209,7 +209,7 @@ static void call_deliver_replicas(void *actor, struct leat_mail *mail)
 {
     struct below_call *below = LEAT_CONTAINER(mail, struct below_call, call.mail);
     struct leat_core *core = actor;
-    if (!core->node->up || core->stopping || core->data->replicate->backup == NULL)
+    if (!leat_node_is_up(core->node) || core->stopping || core->data->replicate->backup == NULL)
         below->rc = LEAT_E_STARTING;
     else if (leat_takeover_is_under_way(core, below->ref))
         below->rc = LEAT_E_AGAIN;

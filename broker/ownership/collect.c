@@ -350,7 +350,8 @@ static void collect_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct leat_collect *collect = LEAT_CONTAINER(mail, struct leat_collect, mail);
-    if (node_of(actor)->up && core->data->replicate->backup != NULL && !core->stopping) {
+    if (leat_node_is_up(node_of(actor)) && core->data->replicate->backup != NULL &&
+        !core->stopping) {
         collect_begin(core, collect);
         return;
     }
@@ -468,7 +469,8 @@ static void pull_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_pull *pull = LEAT_CONTAINER(mail, struct leat_pull, mail);
     struct pulling *it = NULL;
-    bool able = node_of(actor)->up && core->data->replicate->backup != NULL && !core->stopping;
+    bool able =
+        leat_node_is_up(node_of(actor)) && core->data->replicate->backup != NULL && !core->stopping;
     if (able) it = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it);
     if (it == NULL) {
         pull->rc = able ? LEAT_E_NO_MEMORY : LEAT_E_STARTING;

@@ -89,7 +89,7 @@ static void begin(void)
         alone.cores[0].members.rows[alone.cores[0].members.count++] = &it.members[i];
     }
     alone.cores[0].data->replicate->backup = (void *)&it;
-    alone.node.up = true;
+    alone.node.life = LEAT_LIFE_UP;
 }
 
 static void end(void)
@@ -337,7 +337,7 @@ static void nothing_is_not_said_too_soon(void **state)
         begin();
         if (i == 0) it.there = true;
         if (i == 1) it.comes = true;
-        if (i == 2) alone.node.up = false;
+        if (i == 2) alone.node.life = LEAT_LIFE_COMES_UP;
         if (i == 3) alone.cores[0].stopping = true;
         if (i == 4) alone.cores[0].data->replicate->backup = NULL;
         asked(LOG, 4);

@@ -157,7 +157,7 @@ void leat_store_found_done(struct leat_store *store)
 }
 void leat_administer_open(struct leat_core *core)
 {
-    assert_true(core->node->up);
+    assert_int_equal(core->node->life, LEAT_LIFE_UP);
     said("core %u: for who administers", core->index);
 }
 void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
@@ -181,7 +181,7 @@ static leat_err net_listen(void *ctx, const char *address, leat_accept_fn on_acc
     assert_ptr_equal(acceptor, &alone.cores[0]);
     assert_true(door || on_accept == leat_peer_accept);
     assert_ptr_equal(out_address, door ? it.door.bound_address : alone.node.bound_address);
-    said("listen at %s%s", address, alone.node.up ? ", up" : "");
+    said("listen at %s%s", address, alone.node.life == LEAT_LIFE_UP ? ", up" : "");
     snprintf(out_address, 128, "%s!", address);
     return ends(door ? it.door_listen : it.listen, error, "in use");
 }
@@ -189,7 +189,6 @@ static leat_err net_listen(void *ctx, const char *address, leat_accept_fn on_acc
 static void on_ready(void *owner, leat_err rc, const struct leat_error *error, const char *address)
 {
     assert_ptr_equal(owner, &it);
-    assert_int_equal(alone.node.failed, rc != LEAT_OK);
     assert_true((rc == LEAT_OK) == (error == NULL) && (rc == LEAT_OK) == (address != NULL));
     said("ready %s: %s", leat_err_name(rc), rc == LEAT_OK ? address : error->text);
 }
@@ -212,6 +211,7 @@ static void begin(void)
 {
     struct leat_node *node = &alone.node;
     alone_begin();
+    alone.node.life = LEAT_LIFE_COMES_UP;
     memset(&it, 0, sizeof it);
     alone.post.send = send;
     it.store_env.post = &alone.post;
@@ -277,7 +277,6 @@ static void coordinated(leat_err rc)
 static void assert_failed(const char *expected)
 {
     assert_said(expected);
-    assert_true(alone.node.failed);
     assert_int_equal(alone.mail_count, 0);
     end();
 }
@@ -327,11 +326,11 @@ static void node_comes_up(void **state)
     assert_said("core 0: members\ncore 0: replicas\ncore 0: logs\ncore 0: adopted\nmail to 1\n");
     step();
     assert_said("core 1: members\ncore 1: logs\ncore 1: adopted\nmail to 0\n");
-    assert_false(alone.node.up);
+    assert_int_equal(alone.node.life, LEAT_LIFE_COMES_UP);
     step();
     assert_said("mail to the store\nlisten at l:1, up\ncore 0: for who administers\n"
                 "tick in 1000000 us\nready OK: l:1!\n");
-    assert_true(alone.node.up && !alone.node.failed);
+    assert_int_equal(alone.node.life, LEAT_LIFE_UP);
     assert_true(alone.node.decisions == NULL && alone.node.marks == NULL &&
                 alone.node.fates == NULL);
     assert_non_null(alone.node.found);
@@ -467,7 +466,7 @@ static void node_does_not_wait_for_its_name(void **state)
 {
     (void)state;
     begin_named();
-    alone.node.stopping = true;
+    alone.node.life = LEAT_LIFE_GIVES_UP;
     coordinated(LEAT_E_EXISTS);
     assert_failed("ready EXISTS: not so\n");
     begin_named();
@@ -525,7 +524,7 @@ static void step_that_fails_is_the_last(void **state)
         said_enough();
         *fails[i] = LEAT_E_DISK;
         step(), step(), step(), step();
-        assert_false(alone.node.up);
+        assert_int_equal(alone.node.life, LEAT_LIFE_COMES_UP);
         assert_non_null(alone.node.decisions); /* the node's end frees them */
         assert_failed(expected[i]);
     }

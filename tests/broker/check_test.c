@@ -167,7 +167,7 @@ static void what_lies_below_is_checked(void **state)
     }
 }
 
-/* Goal: a partition and a fetch take the steps of the diagrams in the README, and no others. */
+/* Goal: a partition, a node and a fetch take the steps of the diagrams in the README, and no others. */
 static void steps_are_checked(void **state)
 {
     (void)state;
@@ -185,6 +185,13 @@ static void steps_are_checked(void **state)
                  leat_partition_enter(&partition, step_to));
     assert_steps(partition.backfill, backfill_may, "follow[partition->backfill] & 1u << to",
                  leat_backfill_enter(&partition, step_to));
+    static const char *const life_may[] = {
+        [LEAT_LIFE_MADE] = ".SR...G",    [LEAT_LIFE_STARTED] = "...C..G",
+        [LEAT_LIFE_READY] = "...C..G",   [LEAT_LIFE_COMES_UP] = "....U.G",
+        [LEAT_LIFE_UP] = ".....S.",      [LEAT_LIFE_STOPS] = ".......",
+        [LEAT_LIFE_GIVES_UP] = "......."};
+    assert_steps(alone.node.life, life_may, "follow[node->life] & 1u << to",
+                 leat_node_enter(&alone.node, step_to));
     alone_end();
     static struct leat_fetch fetch;
     static const char *const fetch_may[] = {

@@ -191,7 +191,7 @@ static void node_that_cant_refuses(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        if (i == 0) alone.node.up = false;
+        if (i == 0) alone.node.life = LEAT_LIFE_COMES_UP;
         if (i == 1) alone.cores[0].data->replicate->backup = NULL;
         if (i == 2) alone.cores[0].stopping = true;
         if (i == 3) leat_mem_fail_at(1);

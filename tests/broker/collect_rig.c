@@ -127,7 +127,7 @@ void begin(void)
     alone_begin();
     bytes_before = leat_mem_bytes(LEAT_MEM_BROKER);
     memset(&it, 0, sizeof it);
-    alone.node.up = true;
+    alone.node.life = LEAT_LIFE_UP;
     alone.cores[1].env = NULL; /* all of it is on core 0 */
     alone.node.options.on_crashed = on_crashed;
     alone.node.options.owner = &it;

@@ -101,7 +101,7 @@ static void node_that_is_not_up_tells_nothing(void **state)
     (void)state;
     for (unsigned i = 0; i < 3; i++) {
         begin();
-        if (i == 0) alone.node.up = false;
+        if (i == 0) alone.node.life = LEAT_LIFE_COMES_UP;
         if (i == 1) alone.cores[0].data->replicate->backup = NULL;
         if (i == 2) alone.cores[0].stopping = true;
         asks();

@@ -75,7 +75,7 @@ static struct desk *desk_new(struct scene scene, unsigned at)
     desk->env.clock = &desk->clock;
     desk->env.post = &desk->post;
     desk->node.cores = desk->cores;
-    desk->node.up = true;
+    desk->node.life = LEAT_LIFE_UP;
     desk->node.options.coordinator_env = &desk->env;
     snprintf(desk->node.name, sizeof desk->node.name, "n%u", at);
     for (unsigned i = 0; i < 2; i++) {

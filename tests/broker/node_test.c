@@ -608,6 +608,24 @@ static void node_comes_up_when_it_has_started_and_its_coordinator_is_ready(void 
     }
 }
 
+/* Goal: a node that was stopped before it came up stays down, whatever comes then. */
+static void stopped_node_does_not_come_up(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(create(), LEAT_OK);
+    said_enough();
+    it.node->cores[0].env = &alone.env;
+    leat_node_enter(it.node, LEAT_LIFE_GIVES_UP); /* as leat_node_stop() */
+    leat_node_start(it.node);
+    it.coordinator_options.on_ready(it.node);
+    assert_true(said_one("mail to "));
+    alone_deliver_all();
+    assert_said("");
+    assert_int_equal(it.node->life, LEAT_LIFE_GIVES_UP);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -621,6 +639,7 @@ int main(void)
         cmocka_unit_test(node_is_not_created_without_memory),
         cmocka_unit_test(segments_reach_whoever_has_them),
         cmocka_unit_test(node_comes_up_when_it_has_started_and_its_coordinator_is_ready),
+        cmocka_unit_test(stopped_node_does_not_come_up),
     };
     return cmocka_run_group_tests_name("broker node", tests, NULL, NULL);
 }

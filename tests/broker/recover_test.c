@@ -136,7 +136,7 @@ static struct desk *desk_new(void)
     desk->env.post = &desk->post;
     desk->env.net = &no_connections;
     desk->node.cores = &desk->core;
-    desk->node.up = true;
+    desk->node.life = LEAT_LIFE_UP;
     desk->node.incarnation = SELF;
     desk->node.store = desk->world->nodes[0].store;
     desk->node.store_port = desk->world->nodes[0].store_port;

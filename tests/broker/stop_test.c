@@ -111,7 +111,7 @@ static void begin(void)
     it.store_env.post = &alone.post;
     it.restless = LOGS;
     alone.node.store = (void *)&it;
-    alone.node.up = true;
+    alone.node.life = LEAT_LIFE_UP;
     alone.node.options.store_env = &it.store_env;
     alone.node.options.on_stopped = on_stopped;
     alone.node.options.owner = &it;
@@ -227,7 +227,7 @@ static void node_that_is_not_up_only_flushes(void **state)
 {
     (void)state;
     begin();
-    alone.node.up = false;
+    alone.node.life = LEAT_LIFE_COMES_UP;
     leat_node_stop(&alone.node);
     assert_said("mail to the store\n");
     assert_true(alone.cores[0].stopped && alone.cores[1].stopped);
