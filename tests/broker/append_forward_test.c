@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Appends for another core's log, those of another front door, and whose turn it is when a log has room again: append.c
+/* Appends for another core's log, those of another front end, and whose turn it is when a log has room again: append.c
  * alone. */
 #include "broker/data/core_data.h"
 #include "tests/broker/append_rig.h"
@@ -397,7 +397,7 @@ static void turn_that_does_not_come_ends_it_here(void **state)
     }
 }
 
-/* ---- another front door ---- */
+/* ---- another front end ---- */
 
 static void on_done(struct leat_append_request *request)
 {

@@ -512,7 +512,7 @@ static void connection_that_closes_is_sent_nothing(void **state)
     end();
 }
 
-/* ---- another front door ---- */
+/* ---- another front end ---- */
 
 static void on_ready(struct leat_fetch *fetch)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What front doors see of streams and logs, by front_logs.c alone: the tables are the test's. */
+/* What front ends see of streams and logs, by front_logs.c alone: the tables are the test's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

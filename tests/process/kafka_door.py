@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's front door: its flags, topics made by asking for them or not, and a reader that reads nothing."""
+"""Kafka's listener: its flags, topics made by asking for them or not, and a reader that reads nothing."""
 import gzip
 import os
 import select

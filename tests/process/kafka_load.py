@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load by both front doors at once on the same logs, and readers by Kafka's protocol while it goes on: every batch that
+"""Load by both protocols at once on the same logs, and readers by Kafka's protocol while it goes on: every batch that
 was answered is there, once. What the sanitizers look at: connections on one core, logs on another, mail between them.
 
 KAFKA_LOAD and NATIVE_LOAD name the programs (tests/kafka/load.c, tests/broker/load.c)."""
