@@ -136,6 +136,19 @@ static bool holders_have(const struct world *it, const struct found *found,
     return true;
 }
 
+/* A segment that has just begun ends the log only if a node that answered has all records before this segment. */
+static bool previous_has(const struct found *found, const struct leat_tail *tail,
+                         struct content upto)
+{
+    bool needed = false, has = false;
+    for (size_t i = 0; i < found->count && tail->reason == LEAT_TAIL_BY_OPEN; i++) {
+        const struct replica *rep = &found->replicas[found->at[i]];
+        if (leat_tail_holds(tail, i)) needed |= rep->data.count == 0 && rep->previous.bytes != 0;
+        has |= (uint64_t)rep->segment + 1 == tail->end.segment && begins(full_of(rep), upto);
+    }
+    return !needed || has;
+}
+
 /* Broken on purpose: a decision is carried out before any node has committed it. */
 static void cut_all(struct world *it, unsigned heard, const struct leat_tail_record *end,
                     struct content upto, uint32_t epoch)
@@ -178,7 +191,7 @@ static void recover(struct world *it)
     uint32_t writer, node = pick(it, heard);
     struct content upto = content_of(it, &found, &tail, &writer);
     bool none = tail.end.segment == UINT64_MAX;
-    it->lost |= !holders_have(it, &found, &tail, upto);
+    it->lost |= !holders_have(it, &found, &tail, upto) || !previous_has(&found, &tail, upto);
     it->attempt = epoch;
     walk_owner_new(it, node, epoch, none ? -1 : (int)tail.end.segment, upto, tail.end.extent);
     it->owners[node].pending = true;
@@ -265,9 +278,9 @@ const char *walk_rule_name(enum walk_rule rule)
         "fence-late",
         "resume-keeps",
         "old-generation",
+        "previous-unasked",
         "others-epoch",
         "head-only",
-        "previous-unasked",
         "highest",
         "sealed-before-close",
     };

@@ -21,10 +21,10 @@ enum walk_rule {
     WALK_FENCE_LATE,         /* replicas are looked at before their writer is fenced */
     WALK_RESUME_KEEPS,   /* a parked replica that is resumed keeps the record of what was parked */
     WALK_OLD_GENERATION, /* an open replica of a generation that was left behind counts */
-    /* What the model does not see: it lacks what they guard against, or another rule guards it as well. */
+    WALK_PREVIOUS_UNASKED, /* a segment that has just begun needs none before it */
+    /* Rules that the model does not see: tests/sim/rules.md says why. */
     WALK_OTHERS_EPOCH,        /* an open replica of a higher epoch counts */
     WALK_HEAD_ONLY,           /* a raised generation is not written on replicas of N+1 */
-    WALK_PREVIOUS_UNASKED,    /* a segment that has just begun needs none before it */
     WALK_HIGHEST,             /* the highest open segment ends the log */
     WALK_SEALED_BEFORE_CLOSE, /* records in N+1 have a trailer before N is closed on all its copies */
     WALK_RULES_END,

@@ -139,10 +139,10 @@ static void replace(struct world *it, struct owner *own)
     if (((own->copies | own->next) >> node & 1) || !reaches(it, node, own->epoch) ||
         own->roll == ROLL_CLOSE)
         return;
-    const struct replica *of = NULL;
-    for (uint32_t i = 0; i < it->nodes && !of; i++)
+    const struct replica *of = NULL; /* a reservation has no start entry to copy */
+    for (uint32_t i = 0; i < it->nodes && !(of && of->started); i++)
         of = walk_find(it, i, own->head, own->epoch);
-    if (!of) return;
+    if (!of || !of->started) return;
     struct replica rep = *of;
     rep.node = node;
     rep.started = rep.buffered = true;
