@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Silence. A stopped node, or a node with a cut cable, breaks no connection: its requests stay unanswered until their
  * time is over, half a minute later. So when a connection owes an answer for too long another node is asked which
- * nodes are up. The cluster's failure detector decides: when it has declared the node dead, the connection is closed,
- * and its requests end as after a loss. */
+ * nodes are up. This is no failure detection: a client that ran late itself only asks in vain. The cluster's failure
+ * detector decides: when it has declared the node dead, the connection is closed, and its requests end as after a
+ * loss. */
 #include "internal.h"
 
 #include "base/assert.h"

@@ -154,6 +154,7 @@ static void generation_begin(struct leat_groups *groups, struct leat_group *grou
     leat_groups_append_try(groups);
 }
 
+/* This is no failure detection of nodes: the member itself chose the timeout of its session. */
 static bool member_silent(const struct leat_classic_member *member, uint64_t now)
 {
     return !member->join && !member->sync && member->deadline_us <= now;

@@ -160,7 +160,10 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
 }
 
 /* The replica that is nearest to an own segment. Among open replicas, the replica with most bytes on the disk: a disk
- * refuses the same bytes again. */
+ * refuses the same bytes again.
+ *
+ * This is no rule for the end of a log (metadata/tail.h), and cannot contradict that rule: `extent` is the decided end,
+ * both replicas begin with this prefix id (may_hold()), and the replica that is taken is cut to it. */
 static bool is_further(const struct replica *rep, const struct replica *than,
                        struct leat_extent extent)
 {

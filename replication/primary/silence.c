@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which backup is silent while other backups answer.
  *
- * If messages are lost in one direction between this node and one backup, no other node notices: the leader hears
- * both. Acks would wait as long as a slow backup may take (answer_us). So a backup that owes an answer is asked,
- * together with all other backups, in rounds; the backup is left when the others have answered several rounds
- * meanwhile. A core that is late itself asks, and counts, later by as much; a slow machine has shown so before, and
- * is given longer. */
+ * Why the failure detector (coordinator/membership) does not decide this: if messages are lost in one direction between
+ * this node and one backup, no other node notices, since the leader hears both. Acks would wait as long as a slow
+ * backup may take (answer_us). So a backup that owes an answer is asked, together with all other backups, in rounds;
+ * the backup is left when the others have answered several rounds meanwhile. A core that is late itself asks, and
+ * counts, later by as much; a slow machine has shown so before, and is given longer. */
 #include "base/node_log.h"
 #include "replication/primary/state.h"
 
