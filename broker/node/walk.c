@@ -5,6 +5,8 @@
  * that wait for the stream are woken. Why twice: a client learns a stream from one core and uses it at another core
  * at once, so by then the stream must exist on every core. The rounds visit the cores in one order, so events keep
  * their order: each core finishes an event, in pieces, before the next event (news.h). */
+#include "broker/node/walk.h"
+
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/mem.h"
@@ -19,7 +21,6 @@
 #include "broker/data/replicate.h"
 #include "broker/data/stream.h"
 #include "broker/net/core.h"
-#include "broker/node/walk.h"
 #include "broker/ownership/handover.h"
 
 struct walk {
