@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A home reads back what it stored: committed offsets with their metadata, and no record that can't be read. Requests
- * before that: of unknown members, at homes that still start. */
+ * before that: of unknown members, at homes that still start. A group's home, and joins that wait. */
 #include "classic_rig.h"
 #include "groups/internal.h"
 
@@ -105,6 +105,80 @@ static bool group_record_reads(const char *name, uint32_t group_fields, uint32_t
     assert_int_equal(group != NULL && group->generation == generation, reads);
     home_free(home);
     return reads;
+}
+
+/* Goal: a stored record of a kind that this version does not know, or without a kind, breaks the table: what the record
+ * changed would be missing. */
+static void stored_record_of_an_unknown_kind_breaks_the_table(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t kind;
+        bool reads;
+    } rows[] = {{RECORD_NOTHING, true}, {99, false}, {UINT32_MAX, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct home *home = calm_home();
+        uint8_t value[64], bytes[256];
+        struct leat_msg_writer writer;
+        struct leat_batch_builder builder;
+        struct leat_batch batch;
+        leat_msg_writer_init(&writer, value, sizeof value);
+        leat_msg_write_array(&writer, 1);
+        if (rows[i].kind == UINT32_MAX)
+            leat_msg_write_string(&writer, "no number", 9);
+        else
+            leat_msg_write_u64(&writer, rows[i].kind);
+        leat_batch_builder_init(&builder, bytes, sizeof bytes);
+        assert_int_equal(
+            leat_batch_builder_add(&builder, 1000, NULL, 0, value, writer.used, NULL, 0, 0),
+            LEAT_OK);
+        uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+        assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+        struct leat_log_app app = leat_groups_app(home->groups);
+        app.on_replay(app.ctx, &batch);
+        assert_int_equal(leat_groups_broken(home->groups) == NULL, rows[i].reads);
+        home_free(home);
+    }
+}
+
+/* Goal: a group's home is the same in all versions: in another home nobody would find the group's offsets. */
+static void home_of_a_group_never_changes(void **state)
+{
+    (void)state;
+    assert_int_equal(leat_groups_home("readers", 7), 39);
+    assert_int_equal(leat_groups_home("a", 1), 48);
+    assert_int_equal(leat_groups_home("console-consumer-1", 18), 36);
+    assert_int_equal(leat_groups_home("", 0), 0);
+}
+
+/* Goal: a member that leaves while its join waits gets an answer to the join: its client would wait for ever. */
+static void join_that_waits_is_answered_when_its_member_leaves(void **state)
+{
+    (void)state;
+    struct home *home = home_new(1, false);
+    home->calm = true;
+    home->settle_us = 1000 * MS;
+    home_restart(home);
+    struct leat_groups_request first = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+    ask_join(home, &first);
+    struct leat_groups_request again = first, leave = first;
+    bool answered = false;
+    again.kind = LEAT_GROUPS_JOIN;
+    again.streams = &STREAM;
+    struct leat_groups_request second = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+    bool second_answered = false;
+    assert_false(ask_begin(home, &second, &second_answered)); /* it waits for the first */
+    assert_false(ask_begin(home, &again, &answered));         /* until the group settles */
+    leave.kind = LEAT_GROUPS_LEAVE;
+    assert_int_equal(ask(home, &leave), LEAT_OK);
+    assert_true(answered);
+    assert_int_equal(again.rc, LEAT_E_CANCELLED);
+    home_run(home, 60 * 1000 * MS);
+    assert_true(second_answered);
+    assert_int_equal(second.rc, LEAT_OK);
+    assert_int_equal(second.assigned_count, UNITS);
+    leat_mem_free(second.assigned);
+    home_free(home);
 }
 
 /* Goal: a stored commit that memory is short for breaks the table: it is not left out. */
@@ -378,6 +452,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commits_are_the_same_after_a_start),
+        cmocka_unit_test(stored_record_of_an_unknown_kind_breaks_the_table),
+        cmocka_unit_test(home_of_a_group_never_changes),
+        cmocka_unit_test(join_that_waits_is_answered_when_its_member_leaves),
         cmocka_unit_test(stored_commit_without_memory_breaks_the_table),
         cmocka_unit_test(stored_group_that_does_not_read_breaks_the_table),
         cmocka_unit_test(stored_set_beyond_a_full_home_breaks_the_table),
