@@ -197,6 +197,35 @@ static void join_without_memory_leaves_nothing(void **state)
     assert_in_range(refused, 2, 18);
 }
 
+/* Goal: a join of Kafka's protocol that is refused for want of memory leaves no member: the others would wait for
+ * the member. */
+static void classic_join_without_memory_leaves_no_member(void **state)
+{
+    (void)state;
+    unsigned refused = 0;
+    for (uint64_t fails = 1; fails <= 8; fails++) {
+        struct home *home = calm_home();
+        struct ask_group *join = join_new("", "", "m");
+        join->call.needs_id = false;
+        leat_mem_fail_at(fails);
+        start(home, join);
+        leat_mem_fail_at(0);
+        const bool at_once = join->answered;
+        await(home, join);
+        const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+        const leat_err rc = rc_of(join);
+        if (at_once && rc == LEAT_E_NO_MEMORY) {
+            refused++;
+            assert_true(!group || !group->classic || group->classic->member_count == 0);
+        } else {
+            assert_int_equal(rc, LEAT_OK);
+            assert_int_equal(group->classic->member_count, 1);
+        }
+        home_free(home);
+    }
+    assert_in_range(refused, 2, 7);
+}
+
 /* Goal: a fetch without memory for its offsets says so, and gives none; a home without memory does not begin. */
 static void fetch_and_home_without_memory_say_so(void **state)
 {
@@ -240,6 +269,7 @@ int main(void)
         cmocka_unit_test(commit_without_memory_is_not_acknowledged),
         cmocka_unit_test(commit_of_segment_groups_without_memory_is_not_acknowledged),
         cmocka_unit_test(join_without_memory_leaves_nothing),
+        cmocka_unit_test(classic_join_without_memory_leaves_no_member),
         cmocka_unit_test(fetch_and_home_without_memory_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_left);

@@ -181,6 +181,95 @@ static void join_that_waits_is_answered_when_its_member_leaves(void **state)
     home_free(home);
 }
 
+/* Goal: a group whose members have no logs any more keeps its mode while it has members. */
+static void mode_stays_while_there_are_members(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+    ask_join(home, &join);
+    (void)leat_groups_on_stream_deleted(home->groups, STREAM);
+    const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+    assert_int_equal(group->log_count, 0);
+    assert_int_equal(group->member_count, 1);
+    struct leat_groups_request other = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+    other.mode = LEAT_GROUPS_PARALLEL;
+    assert_int_equal(ask(home, &other), LEAT_E_INVALID);
+    assert_int_equal(group->mode, LEAT_GROUPS_ORDERED);
+    home_free(home);
+}
+
+/* Goal: a segment group is committed by the member that has it, from the first unfinished one on: nobody finishes what
+ * another member is reading. */
+static void segment_group_is_committed_by_its_member(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    home->settle_us = 1000 * MS;
+    home_restart(home);
+    struct leat_groups_request joins[2];
+    bool answered[2] = {false, false};
+    for (unsigned i = 0; i < 2; i++) {
+        joins[i] = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+        joins[i].mode = LEAT_GROUPS_PARALLEL;
+        assert_false(ask_begin(home, &joins[i], &answered[i]));
+    }
+    home_run(home, 10 * 1000 * MS);
+    assert_true(answered[0] && answered[1]);
+    struct leat_group *group = leat_groups_group_find(home->groups, "readers");
+    const struct leat_log_ref ref = {STREAM, 0, 0};
+    for (int64_t at = 0; at < 4; at++)
+        for (unsigned turn = 0; turn < 2; turn++) { /* first by the other member */
+            const struct leat_group_log *log = leat_group_log_find(group, ref);
+            assert_int_equal(log->first_group, at);
+            const uint32_t owner = leat_group_owner(group, log, at);
+            unsigned m = leat_group_member_find(group, joins[0].member)->serial == owner ? 0 : 1;
+            if (turn == 0) m = 1 - m;
+            struct leat_groups_offset row = {
+                .log = ref, .group = at, .offset = LEAT_SEGMENT_GROUP_DONE};
+            struct leat_groups_request c = {.kind = LEAT_GROUPS_COMMIT,
+                                            .generation = joins[m].generation,
+                                            .commits = &row,
+                                            .commit_count = 1};
+            snprintf(c.member, sizeof c.member, "%s", joins[m].member);
+            assert_int_equal(ask(home, &c), turn == 0 ? LEAT_E_NOT_ASSIGNED : LEAT_OK);
+        }
+    for (unsigned i = 0; i < 2; i++)
+        leat_mem_free(joins[i].assigned);
+    home_free(home);
+}
+
+/* Goal: a commit whose log answers after its home has gone is answered, and is no commit. */
+static void commit_that_outlives_its_home_is_answered(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+    join.mode = LEAT_GROUPS_PARALLEL;
+    ask_join(home, &join);
+    struct leat_groups_offset row = {
+        .log = {STREAM, 0, 0}, .group = 0, .offset = LEAT_SEGMENT_GROUP_DONE};
+    struct leat_groups_request c = {.kind = LEAT_GROUPS_COMMIT,
+                                    .group = "readers",
+                                    .generation = join.generation,
+                                    .commits = &row,
+                                    .commit_count = 1};
+    snprintf(c.member, sizeof c.member, "%s", join.member);
+    bool answered = false;
+    assert_false(ask_begin(home, &c, &answered));
+    struct leat_segment_group_query *query = home->query;
+    assert_non_null(query);
+    home->query = NULL;
+    home_close(home);
+    assert_false(answered);
+    query->rc = LEAT_OK;
+    query->on_done(query);
+    assert_true(answered);
+    assert_int_equal(c.rc, LEAT_E_TIMEOUT);
+    assert_int_equal(home_open(home), LEAT_OK);
+    home_free(home);
+}
+
 /* Goal: a stored commit that memory is short for breaks the table: it is not left out. */
 static void stored_commit_without_memory_breaks_the_table(void **state)
 {
@@ -455,6 +544,9 @@ int main(void)
         cmocka_unit_test(stored_record_of_an_unknown_kind_breaks_the_table),
         cmocka_unit_test(home_of_a_group_never_changes),
         cmocka_unit_test(join_that_waits_is_answered_when_its_member_leaves),
+        cmocka_unit_test(mode_stays_while_there_are_members),
+        cmocka_unit_test(segment_group_is_committed_by_its_member),
+        cmocka_unit_test(commit_that_outlives_its_home_is_answered),
         cmocka_unit_test(stored_commit_without_memory_breaks_the_table),
         cmocka_unit_test(stored_group_that_does_not_read_breaks_the_table),
         cmocka_unit_test(stored_set_beyond_a_full_home_breaks_the_table),
