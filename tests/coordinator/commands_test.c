@@ -199,6 +199,17 @@ static void requests_of_owners_are_entries(void **state)
     request.logs = of_two;
     expect_entry(&request, "[1 17 3 32 0 0 [[11 12 32 31 9 [[0 31 0 0 1 21 22 23 24] [1 31 0 0 1 "
                            "18446744073709551615 4294967295 1 2]]]]]");
+    /* The same number of another stream, and the next of the same stream, are streamlets of their own. */
+    for (unsigned same = 0; same < 2; same++) {
+        const struct leat_log_ref apart[] = {{11, 12, 0}, {same ? 11 : 13, same ? 13 : 12, 0}};
+        request.logs = apart;
+        expect_entry(&request, same ? "[1 17 3 32 0 0 [[11 12 32 31 9 [[0 31 0 0 1 21 22 23 24]]] "
+                                      "[11 13 32 31 9 [[0 31 0 0 1 18446744073709551615 "
+                                      "4294967295 1 2]]]]]"
+                                    : "[1 17 3 32 0 0 [[11 12 32 31 9 [[0 31 0 0 1 21 22 23 24]]] "
+                                      "[13 12 32 31 9 [[0 31 0 0 1 18446744073709551615 "
+                                      "4294967295 1 2]]]]]");
+    }
     request = (struct leat_coordinate){.kind = LEAT_COORDINATE_ACCEPT_LOSS,
                                        .logs = logs,
                                        .log_count = 1,

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -451,6 +452,7 @@ static void one_that_is_being_taken_goes_first(void **state)
     TRACE_IS("tables of 7\nrestore full, stored, log from 101\nhas 100\n");
     assert_int_equal(drive.applied, INSTALLED);
     assert_false(drive.taking || drive.installing);
+    assert_int_equal(drive.log.snapshot.data_bytes, 4);
 }
 
 static void nothing_is_installed_once_it_has_failed(void **state)
@@ -499,6 +501,22 @@ static void one_that_cannot_be_installed_stops_the_voter(void **state)
     }
 }
 
+/* Goal: a process that lacks memory for a received snapshot ends: half of it is never stored. */
+static void one_without_memory_ends_the_process(void **state)
+{
+    (void)state;
+    follower_make(LEAST, 0);
+    for (int fails = 0, status = 0; fails < 3; fails++) {
+        if (fork() == 0) {
+            (void)signal(SIGABRT, SIG_DFL);
+            leat_mem_fail_at((uint64_t)fails);
+            receive_snapshot();
+            _exit(0);
+        }
+        assert_true(wait(&status) > 0 && WIFSIGNALED(status) == (fails > 0));
+    }
+}
+
 /* A snapshot that is being received is freed with the voter. */
 static void voter_closes_amid_one(void **state)
 {
@@ -506,7 +524,9 @@ static void voter_closes_amid_one(void **state)
     follower_make(LEAST, 0);
     receive_snapshot();
     assert_true(drive.installing && drive.log.saving);
+    const uint64_t syncs = world.syncs;
     close_voter();
+    assert_true(world.syncs > syncs); /* behind what is on its way to the disk */
     fake_world_power_cut(&world);
     assert_int_equal(blocks, 0);
     open_voter(2, LEAST, 0);
@@ -669,6 +689,7 @@ int main(void)
         SNAPSHOT_TEST(one_that_is_being_taken_goes_first),
         SNAPSHOT_TEST(nothing_is_installed_once_it_has_failed),
         SNAPSHOT_TEST(one_that_cannot_be_installed_stops_the_voter),
+        SNAPSHOT_TEST(one_without_memory_ends_the_process),
         SNAPSHOT_TEST(voter_closes_amid_one),
         SNAPSHOT_TEST(start_without_memory_fails_and_can_be_had_again),
         SNAPSHOT_TEST(forming_that_fails_is_told),
