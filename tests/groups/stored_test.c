@@ -199,6 +199,33 @@ static void mode_stays_while_there_are_members(void **state)
     home_free(home);
 }
 
+/* Goal: a member that leaves while its SYNC waits for the leader gets an answer to the SYNC: its client would wait for
+ * ever. */
+static void sync_that_waits_is_answered_when_its_member_leaves(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    struct ask_group *joins[2];
+    for (unsigned i = 0; i < 2; i++) {
+        joins[i] = join_new("", "", "m");
+        joins[i]->call.needs_id = false;
+        start(home, joins[i]);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        await(home, joins[i]);
+    const char *leader = leat_groups_group_find(home->groups, "readers")->classic->leader;
+    const unsigned other = strcmp(joins[0]->r.member, leader) == 0 ? 1 : 0;
+    struct ask_group *sync = sync_new(joins[other]->r.member, joins[other]->r.generation);
+    start(home, sync);
+    assert_false(sync->answered);
+    assert_int_equal(leave(home, joins[other]->r.member, ""), LEAT_OK);
+    await(home, sync);
+    assert_int_equal(rc_of(sync), LEAT_E_UNKNOWN_MEMBER);
+    for (unsigned i = 0; i < 2; i++)
+        ask_free(joins[i]);
+    home_free(home);
+}
+
 /* Goal: a segment group is committed by the member that has it, from the first unfinished one on: nobody finishes what
  * another member is reading. */
 static void segment_group_is_committed_by_its_member(void **state)
@@ -545,6 +572,7 @@ int main(void)
         cmocka_unit_test(home_of_a_group_never_changes),
         cmocka_unit_test(join_that_waits_is_answered_when_its_member_leaves),
         cmocka_unit_test(mode_stays_while_there_are_members),
+        cmocka_unit_test(sync_that_waits_is_answered_when_its_member_leaves),
         cmocka_unit_test(segment_group_is_committed_by_its_member),
         cmocka_unit_test(commit_that_outlives_its_home_is_answered),
         cmocka_unit_test(stored_commit_without_memory_breaks_the_table),
