@@ -254,12 +254,32 @@ static void what_is_left_is_cut_where_the_epoch_began(void **state)
     assert_int_equal(best.extent.bytes, 100);
 }
 
+/* Goal: rows of a log beyond the number that is looked at are left out: a node that reports more is not trusted for
+ * memory. */
+static void rows_too_many_are_left_out(void **state)
+{
+    (void)state;
+    static struct co_row rows[LEAT_TAIL_ROWS_MAX + 1];
+    struct co_recover_log log = {.seen = record_of(NULL)};
+    for (uint32_t i = 0; i <= LEAT_TAIL_ROWS_MAX; i++)
+        rows[i].row = row_of(5, NOW, LEAT_REPLICA_LOST, 0, 0);
+    struct co_recovery recovery = {.rows = rows, .row_count = LEAT_TAIL_ROWS_MAX + 1};
+    struct leat_tail_record best;
+    for (uint32_t good = LEAT_TAIL_ROWS_MAX - 1; good <= LEAT_TAIL_ROWS_MAX; good++) {
+        rows[good].row = row_of(5, NOW, LEAT_REPLICA_CLOSED, 400, 0x40);
+        log.row_count = LEAT_TAIL_ROWS_MAX + 1;
+        assert_int_equal(co_recovery_best(&recovery, &log, &best), good < LEAT_TAIL_ROWS_MAX);
+        rows[good].row = row_of(5, NOW, LEAT_REPLICA_LOST, 0, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(opened_log_keeps_where_it_began, begin, finish),
         cmocka_unit_test(others_are_left_up_to_where_the_epoch_began),
         cmocka_unit_test(what_is_left_is_cut_where_the_epoch_began),
+        cmocka_unit_test(rows_too_many_are_left_out),
     };
     return cmocka_run_group_tests_name("coordinator began", tests, NULL, NULL);
 }

@@ -440,6 +440,15 @@ static void tails_are_as_the_tables_have_them(void **state)
         assert_int_equal(request.ends[q].waits, q == 0); /* its marks are of epoch 20 */
     }
     leat_mem_free(request.ends);
+    struct leat_stream_settings *settings =
+        &leat_machine_stream_find(&node->machine, 2)->desc->settings;
+    settings->logs = 1; /* a streamlet of one log */
+    request.streamlet = 0;
+    assert_int_equal(co_tails_answer(node, &request), LEAT_OK);
+    assert_int_equal(request.end_count, 1);
+    leat_mem_free(request.ends);
+    settings->logs = 2;
+    request.streamlet = 1;
     leat_mem_fail_at(1);
     assert_int_equal(co_tails_answer(node, &request), LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);

@@ -173,6 +173,45 @@ static void streams_and_their_ids_are_limited(void **state)
     free(command);
 }
 
+/* Goal: each stream is found by its name, and no other, whichever were deleted before: names that share places in the
+ * table move up. */
+static void streams_are_found_whatever_was_deleted(void **state)
+{
+    (void)state;
+    enum { STREAMS = 120 };
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    for (unsigned order = 1; order < 8; order += 2) { /* in another order each time */
+        for (unsigned i = 0; i < STREAMS; i++)
+            assert_int_equal(create(m, command, i), LEAT_OK);
+        bool gone[STREAMS] = {false};
+        for (unsigned d = 0; d < STREAMS; d++) {
+            char name[16];
+            unsigned victim = d * order % STREAMS;
+            while (gone[victim])
+                victim = (victim + 1) % STREAMS;
+            gone[victim] = true;
+            snprintf(name, sizeof name, "s%u", victim);
+            struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_STREAM_DELETE, 1);
+            leat_msg_write_string(&w, name, strlen(name));
+            assert_int_equal(entry_apply(m, command, &w), LEAT_OK);
+            for (unsigned i = 0; i < STREAMS; i++) {
+                snprintf(name, sizeof name, "s%u", i);
+                const struct leat_machine_stream *stream =
+                    leat_machine_name_find(m, name, strlen(name));
+                assert_int_equal(stream == NULL, gone[i]);
+                if (stream) assert_string_equal(stream->desc->name, name);
+            }
+        }
+        assert_int_equal(m->stream_count, 0);
+    }
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +220,7 @@ int main(void)
         cmocka_unit_test(name_characters_are_bounded),
         cmocka_unit_test(settings_are_allowed_up_to_their_bounds),
         cmocka_unit_test(streams_and_their_ids_are_limited),
+        cmocka_unit_test(streams_are_found_whatever_was_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
