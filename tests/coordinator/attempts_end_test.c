@@ -34,6 +34,25 @@ static void prepare_begin(void)
     assert_int_equal(it->tasks_open, 2);
 }
 
+/* Goal: copies that did not fit into a message are asked for as soon as those before them are answered: otherwise their
+ * logs wait for the next attempt. */
+static void copies_of_the_next_message_are_asked_for(void **state)
+{
+    (void)state;
+    prepare_begin();
+    const leat_err made = LEAT_OK;
+    it->pulls[2].in_flight = 1; /* a message holds one */
+    calls[0] = '\0';
+    co_recovery_pulled(coordinator, 12, ATTEMPT, &made, 1);
+    expect_calls("pull n2");
+    assert_int_equal(it->tasks_open, 1);
+    assert_int_equal(it->pulls[2].next, 1);
+    calls[0] = '\0';
+    co_recovery_pulled(coordinator, 12, ATTEMPT, &made, 1);
+    expect_calls("");
+    assert_int_equal(it->tasks_open, 0);
+}
+
 static void copies_that_fail_leave_their_logs_to_the_next_attempt(void **state)
 {
     (void)state;
@@ -404,6 +423,7 @@ static void one_log_that_waits_is_looked_for_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ATTEMPT_TEST(copies_of_the_next_message_are_asked_for),
         ATTEMPT_TEST(copies_that_fail_leave_their_logs_to_the_next_attempt),
         ATTEMPT_TEST(copies_are_given_up_when_their_node_dies_or_takes_too_long),
         ATTEMPT_TEST(entries_are_committed_one_behind_the_other),
