@@ -385,6 +385,37 @@ static void stored_set_beyond_a_full_home_breaks_the_table(void **state)
         }
 }
 
+/* Goal: a stored table with more groups than a home may have breaks the home: those left out would have lost their
+ * offsets. */
+static void stored_table_of_too_many_groups_breaks_the_home(void **state)
+{
+    (void)state;
+    enum { BYTES = LEAT_GROUPS_PER_HOME_MAX * 128 };
+    for (uint32_t more = 0; more < 2; more++) {
+        struct home *home = calm_home();
+        uint8_t *bytes = malloc(BYTES);
+        assert_non_null(bytes);
+        struct leat_msg_writer writer;
+        leat_msg_writer_init(&writer, bytes, BYTES);
+        leat_msg_write_array(&writer, LEAT_GROUPS_PER_HOME_MAX + more);
+        for (uint32_t i = 0; i < LEAT_GROUPS_PER_HOME_MAX + more; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "group-%u", i);
+            struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
+            assert_non_null(group);
+            leat_group_encode(&writer, group, false);
+            leat_group_destroy(&group);
+        }
+        assert_false(writer.overflow);
+        struct leat_log_app app = leat_groups_app(home->groups);
+        app.on_restore(app.ctx, bytes, writer.used);
+        assert_int_equal(leat_groups_broken(home->groups) != NULL, more);
+        if (!more) assert_int_equal(home->groups->group_count, LEAT_GROUPS_PER_HOME_MAX);
+        free(bytes);
+        home_free(home);
+    }
+}
+
 /* Goal: names and metadata of protocols come in pairs; a single text is not taken for the assignment after the
  * pairs. */
 static void stored_protocols_come_in_pairs(void **state)
@@ -578,6 +609,7 @@ int main(void)
         cmocka_unit_test(stored_commit_without_memory_breaks_the_table),
         cmocka_unit_test(stored_group_that_does_not_read_breaks_the_table),
         cmocka_unit_test(stored_set_beyond_a_full_home_breaks_the_table),
+        cmocka_unit_test(stored_table_of_too_many_groups_breaks_the_home),
         cmocka_unit_test(stored_protocols_come_in_pairs),
         cmocka_unit_test(stored_member_has_fields),
         cmocka_unit_test(note_that_grows_by_a_byte_counts_for_its_address),
