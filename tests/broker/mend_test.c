@@ -250,6 +250,51 @@ static void log_that_goes_is_not_mended(void **state)
     end();
 }
 
+/* Goal: the repair of a segment waits while its log is about to move, as the move may be refused; when the log has
+ * gone, or takes no repair for another reason, the repair ends. */
+static void log_that_may_move_is_mended_later(void **state)
+{
+    (void)state;
+    static const struct {
+        enum leat_partition_state state;
+        bool waits;
+    } cases[] = {{LEAT_PARTITION_SERVES, false},
+                 {LEAT_PARTITION_DRAINS, true},
+                 {LEAT_PARTITION_DRAINED, true},
+                 {LEAT_PARTITION_GOES, false}};
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin();
+        it.partition.state = cases[i].state;
+        it.unwanted = true;
+        assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
+        said_enough();
+        alone_deliver();
+        assert_said(cases[i].waits ? "begin with 4 5000:7\nmail to 0\n" : "begin with 4 5000:7\n");
+        alone_deliver_all();
+        assert_int_equal(mends(), cases[i].waits);
+        end();
+    }
+    begin(); /* nor does a log wait that is given up meanwhile */
+    it.partition.state = LEAT_PARTITION_DRAINS;
+    it.partition.give_up = (void *)&it;
+    assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
+    alone_deliver_all();
+    assert_int_equal(mends(), 0);
+    said_enough();
+    end();
+    for (unsigned gone = 0; gone < 2; gone++) { /* the copy has come meanwhile */
+        to_pull();
+        pulled(LEAT_OK);
+        it.unwanted = true;
+        it.partition.state = LEAT_PARTITION_DRAINS;
+        if (gone) it.there = false;
+        alone_deliver_all();
+        said_enough();
+        assert_int_equal(mends(), !gone);
+        end();
+    }
+}
+
 /* ---- another node's copy ---- */
 
 static void copy_is_written_over_it(void **state)
@@ -505,6 +550,7 @@ int main(void)
         cmocka_unit_test(what_memory_has_is_written_anew),
         cmocka_unit_test(other_nodes_are_asked_where_memory_has_it_not),
         cmocka_unit_test(log_that_goes_is_not_mended),
+        cmocka_unit_test(log_that_may_move_is_mended_later),
         cmocka_unit_test(copy_is_written_over_it),
         cmocka_unit_test(copy_that_mended_it_is_named),
         cmocka_unit_test(copies_are_fetched_at_a_bounded_rate),
