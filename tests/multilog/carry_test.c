@@ -396,6 +396,43 @@ static void room_for_producers_is_wanted_once(void **state)
     it->producers_wanted = true;
     log_step_room(it);
     assert_false(it->producers_wanted);
+    watched.full = true; /* refused by name from now on */
+    it->producers_wanted = true;
+    log_step_room(it);
+    assert_false(it->producers_wanted);
+    assert_true(log_producers_are_refused(it));
+    poke_end();
+}
+
+/* Goal: no segment is larger than the largest, however fast a log grows. */
+static void segment_is_no_larger_than_the_largest(void **state)
+{
+    (void)state;
+    segments(1);
+    it->options.settings.segment_bytes_max = 0;
+    it->roll_capacity = 2 * LEAT_SEGMENT_BYTES_MAX;
+    it->room_wanted = true;
+    it->room_bytes = 1024 * 1024;
+    trace_begin();
+    log_step_room(it);
+    assert_true(it->reserving);
+    assert_int_equal(it->reserve.capacity, LEAT_SEGMENT_BYTES_MAX);
+    poke_end();
+}
+
+/* Goal: a look-up among compressed records that gets no memory answers with the batch's first record. */
+static void look_up_without_memory_answers_with_the_batch(void **state)
+{
+    (void)state;
+    segments(1);
+    struct leat_locate_op op = {.seeks = true, .post = &fake->post, .offset = {7}};
+    op.batch.codec = LEAT_CODEC_GZIP;
+    op.batch.base_offset = 7;
+    leat_mem_fail_at(1);
+    assert_int_equal(leat_locate_step(&op), LEAT_OK);
+    leat_mem_fail_at(0);
+    assert_false(op.seeks);
+    assert_int_equal(op.offset.v, 7);
     poke_end();
 }
 
@@ -454,6 +491,8 @@ int main(void)
         TRACE_TEST(index_is_believed_at_its_place),
         TRACE_TEST(head_expires_by_its_records),
         TRACE_TEST(room_for_producers_is_wanted_once),
+        TRACE_TEST(segment_is_no_larger_than_the_largest),
+        TRACE_TEST(look_up_without_memory_answers_with_the_batch),
         TRACE_TEST(last_reader_tells_the_log_that_is_there),
         TRACE_TEST(first_segment_is_told),
     };

@@ -325,12 +325,34 @@ static void answer_names_so_many_batches(void **state)
              "251: 0, 250 to 250 at 24000 of 24096\n");
 }
 
+/* Goal: a damaged batch that ends where a reader begins is not in the reader's way; a damaged batch that was given up is
+ * looked at as a whole. */
+static void damaged_batch_before_the_place_is_not_met(void **state)
+{
+    (void)state;
+    again();
+    segment[batches[0] + LEAT_ENTRY_HEADER_BYTES + 20] ^= 1;
+    from_position(entries[1]);
+    view.verify = true;
+    walk();
+    trace("%s\n", outcome);
+    again();
+    segment[batches[0] + LEAT_ENTRY_HEADER_BYTES + 20] ^= 1;
+    view.verify = view.given_up = true;
+    view.end = batches[0] + LEAT_ENTRY_HEADER_BYTES + 8;
+    walk();
+    trace("%s\n", outcome);
+    TRACE_IS("done at 496, 3 of 187 bytes, 4 records: 11@128..15@464, boundary\n"
+             "more at 0, boundary\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(offset_says_which_batches_are_taken),
         TRACE_TEST(place_is_a_batch_s_beginning),
         TRACE_TEST(place_in_a_file_is_a_batch_s_beginning),
+        TRACE_TEST(damaged_batch_before_the_place_is_not_met),
         TRACE_TEST(place_is_looked_for_from_an_index_row_on),
         TRACE_TEST(time_says_which_batches_are_taken),
         TRACE_TEST(walk_ends_where_nothing_more_is_at_hand),

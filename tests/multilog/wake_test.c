@@ -105,6 +105,39 @@ static void wake_many_logs_share_bytes_in_order(void **state)
     }
 }
 
+/* Goal: two logs wake together where the bytes are enough to the byte; a log that asks later, with bytes enough, does
+ * not overtake a log that waits. */
+static void wake_takes_the_last_byte_and_its_turn(void **state)
+{
+    (void)state;
+    struct leat_restore_budget restore_budget;
+    struct fake *fakes[4];
+    leat_restore_budget_init(&restore_budget, 1);
+    for (int i = 0; i < 4; i++) {
+        fakes[i] = fake_create(70, LEAT_DURABILITY_DISK); /* all alike */
+        make_cold(fakes[i], &restore_budget);
+    }
+    wake(fakes[0]);
+    restore_budget.bytes_max = 2 * restore_budget.bytes_used;
+    wake(fakes[1]);
+    assert_int_equal(fakes[1]->queued, 1);
+    wake(fakes[2]);
+    assert_int_equal(fakes[2]->queued, 0);
+    restore_budget.bytes_max *= 2;
+    wake(fakes[3]);
+    assert_int_equal(fakes[3]->queued, 0); /* the third is before it */
+    fakes[2]->dirty = false;
+    fake_delete_log(fakes[2]); /* leaves the line: the next is told */
+    assert_true(fakes[3]->dirty);
+    for (int i = 0; i < 4; i++) {
+        if (fakes[i]->log) fake_settle(fakes[i]);
+        if (fakes[i]->log) assert_false(is_cold(fakes[i]));
+    }
+    assert_int_equal(restore_budget.bytes_used, 0);
+    for (int i = 0; i < 4; i++)
+        fake_destroy(fakes[i]);
+}
+
 /* A read that fails, or memory that is refused, gives the bytes back. Whoever is asked with room
  * for two runs beside the first. */
 static void wake_failures_give_the_bytes_back(void **state)
@@ -248,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wake_many_logs_share_bytes_in_order),
+        cmocka_unit_test(wake_takes_the_last_byte_and_its_turn),
         cmocka_unit_test(wake_failures_give_the_bytes_back),
         cmocka_unit_test(place_in_line_is_kept),
         cmocka_unit_test(place_in_line_is_left),
