@@ -294,7 +294,9 @@ static void copy_is_confirmed_by_the_settle_that_names_it(void **state)
     options.opened = true;
     assert_int_equal(leat_primary_log_create(rig->primary, &options, segs, 2, &rig->log), LEAT_OK);
     rig->store_port = leat_primary_port(rig->log);
+    memcpy(rig_peer(rig, 1)->node.host, "h0", 3); /* this node's own */
     rows_answer(0, 1);
+    assert_true(rep_set_find(rig->log, 0)->misplaced); /* where it lies is judged at once */
     rig_refuse(rig, 1, LEAT_REP_SETTLE, LEAT_E_TIMEOUT);
     rows_answer(0, 0);
     rig_answer_bytes(rig, 1, LEAT_REP_SETTLE, LEAT_OK, (const uint8_t *)"\x90", 1);
