@@ -132,6 +132,38 @@ static void only_way_is_taken_or_none(void **state)
     rig_free(rig);
 }
 
+static leat_err way_source(void *ctx, void *base, size_t bytes, struct leat_error *error)
+{
+    struct way *way = ctx;
+    trace("%s: source %d, %zu bytes\n", leat_rmem_kind_name(way->port.kind), *(int *)base, bytes);
+    return way->rc ? leat_error_set(error, way->rc, "no memory for it") : LEAT_OK;
+}
+
+/* Goal: memory that is written from is named to each transport that wants to know it, up to the first that refuses. */
+static void source_is_named_to_all_ways(void **state)
+{
+    (void)state;
+    struct way ways[2];
+    struct rig *rig = rig_ways(ways, LEAT_RMEM_NONE);
+    const struct leat_rmem *writer = &rig->transport->writer;
+    struct leat_error error = {0};
+    int memory = 7;
+    assert_int_equal(writer->source(writer->ctx, &memory, 8, &error), LEAT_OK);
+    TRACE_IS("");
+    ways[1].port.source = way_source;
+    assert_int_equal(writer->source(writer->ctx, &memory, 8, &error), LEAT_OK);
+    TRACE_IS("shm: source 7, 8 bytes\n");
+    ways[0].port.source = way_source;
+    assert_int_equal(writer->source(writer->ctx, &memory, 8, &error), LEAT_OK);
+    TRACE_IS("verbs: source 7, 8 bytes\n"
+             "shm: source 7, 8 bytes\n");
+    ways[0].rc = LEAT_E_NO_MEMORY;
+    assert_int_equal(writer->source(writer->ctx, &memory, 8, &error), LEAT_E_NO_MEMORY);
+    TRACE_IS("verbs: source 7, 8 bytes\n");
+    assert_string_equal(error.text, "no memory for it");
+    rig_free(rig);
+}
+
 /* Goal: links that are open at the end are closed. */
 static void links_are_closed_at_the_end(void **state)
 {
@@ -271,6 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(target_takes_the_first_way_that_works),
+        TRACE_TEST(source_is_named_to_all_ways),
         TRACE_TEST(only_way_is_taken_or_none),
         TRACE_TEST(links_are_closed_at_the_end),
         TRACE_TEST(write_waits_for_room_on_the_link),
