@@ -224,7 +224,7 @@ static bool given_up(void)
     return found;
 }
 
-/* Goal: which place an accepted loss gives up: the first of the table, too, and none that has no segment after it; where
+/* Goal: which place an accepted loss gives up: the first of the table, too, and none without a segment after it; where
  * the log takes no appends, its last segment's records alone. */
 static void accepted_loss_gives_up_named_places(void **state)
 {

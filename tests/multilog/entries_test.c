@@ -325,8 +325,8 @@ static void answer_names_so_many_batches(void **state)
              "251: 0, 250 to 250 at 24000 of 24096\n");
 }
 
-/* Goal: a damaged batch that ends where a reader begins is not in the reader's way; a damaged batch that was given up is
- * looked at as a whole. */
+/* Goal: a damaged batch that ends where a reader begins is not in the reader's way; a damaged batch that was given up
+ * is looked at as a whole. */
 static void damaged_batch_before_the_place_is_not_met(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a reader must not pass over records, and where a reader must go on: ends of segments and of groups, batches that
- * can't be found, times of records that were given up, reads that wait together. */
+/* Where a reader must not pass over records, and where a reader must go on: ends of segments and of groups, batches
+ * that can't be found, times of records that were given up, reads that wait together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,8 +32,8 @@ static leat_err read_from(struct fake *fake, struct leat_read *read, uint64_t of
     return read_once(fake, read, NULL);
 }
 
-/* Goal: an acked offset whose batch can't be found in its segment, closed or open, is damaged: its reader does not go on
- * in the next segment, and does not wait. */
+/* Goal: an acked offset whose batch can't be found in its segment, closed or open, is damaged: its reader does not go
+ * on in the next segment, and does not wait. */
 static void batch_that_is_not_found_is_damaged(void **state)
 {
     (void)state;
