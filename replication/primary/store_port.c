@@ -36,6 +36,16 @@ static void copies_write(struct rep_set *set)
     if (measured) primary->accounts.cpu_append += (rep_cpu(primary) - from_ns) * REP_CPU_EVERY;
 }
 
+/* SUBTLE: set->writes counts writes to lost copies, too, which a slow node may take seconds to end. No end of such a
+ * write answers a commit: if the other copies have all bytes already (store_port_ahead()), nothing else would. */
+static bool writes_to_copies(const struct rep_set *set)
+{
+    bool some = false;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        some |= set->copies[i]->writes > 0;
+    return some;
+}
+
 static void request_commit(struct rep_set *set, struct leat_store_req *req)
 {
     LEAT_ASSERT(!set->commit && req->to_bytes >= set->target);
@@ -82,7 +92,7 @@ static void store_port_request(void *ctx, const struct leat_post *post, struct l
     case LEAT_STORE_COMMIT:
         request_commit(set, req);
         /* What is under way brings its answer. */
-        if (!rep_is_disk(log) && set->writes && !rep_is_held(log)) return;
+        if (!rep_is_disk(log) && writes_to_copies(set) && !rep_is_held(log)) return;
         break;
     case LEAT_STORE_CLOSE:
         set->close = req;

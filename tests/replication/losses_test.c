@@ -95,6 +95,44 @@ static void lost_copy_is_replaced_then_told_then_acks_go_on(void **state)
     replaced(LEAT_DURABILITY_DISK);
 }
 
+/* Goal: a write to a lost copy, which a slow node has not ended, holds up no ack: a commit whose bytes the other copies
+ * have already is answered. */
+static void write_to_a_lost_copy_holds_up_no_commit(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 3);
+    rig->quiet = true;
+    rig_commit(rig, 0, 128, 192);
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_peer_down(rig, 2); /* its write does not end */
+    rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    rig_wrote(rig, 3, LEAT_OK);
+    rig_answer(rig, 3, LEAT_REP_COMPLETE);
+    leat_primary_versions_done(rig->primary, LEAT_OK);
+    rig_mails(rig);
+    rig->quiet = false;
+    assert_int_equal(rep_set_find(rig->log, 0)->writes, 1);
+    trace_begin();
+    rig_commit(rig, 0, 192, 256);
+    rig_sealed(rig, 0, 320);
+    rig->store_port.ahead(rig->store_port.ctx, &rig->segs[0], 320);
+    for (unsigned i = 0; i < 2; i++) {
+        rig_wrote(rig, 1, LEAT_OK);
+        rig_wrote(rig, 3, LEAT_OK);
+    }
+    TRACE_IS("n1 write @4288+64 from s0+192\n"
+             "n3 write @65728+64 from s0+192\n"
+             "n1 write @4352+64 from s0+256\n"
+             "n3 write @65792+64 from s0+256\n"
+             "log COMMIT s0: OK\n");
+    rig_commit(rig, 0, 256, 320);
+    rig_mails(rig);
+    TRACE_IS("log COMMIT s0: OK\n");
+    rig_free(rig);
+}
+
 /* Goal: a replacement that is lost while it is copied was not counted by any ack, so the generation stays. The
  * generation rises where COMPLETE was under way: the lost replica may be whole, and an open replica for a recovery. */
 static void lost_replacement_raises_the_version_only_where_it_may_be_whole(void **state)
@@ -476,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(lost_copy_is_replaced_then_told_then_acks_go_on),
+        TRACE_TEST(write_to_a_lost_copy_holds_up_no_commit),
         TRACE_TEST(lost_replacement_raises_the_version_only_where_it_may_be_whole),
         TRACE_TEST(replacement_without_its_bytes_is_not_called_whole),
         TRACE_TEST(log_goes_on_without_a_copy_that_nobody_can_have),
