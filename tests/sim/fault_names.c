@@ -48,6 +48,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_LATE_BYTES] = "late_bytes",
     [SIM_FAULT_DRIFT] = "clock_drift",
     [SIM_FAULT_DELAY] = "slow_link",
+    [SIM_FAULT_SLOW_LINE] = "slow_line",
     [SIM_FAULT_LEADER] = "leader_kill",
     [SIM_FAULT_SEVERAL] = "several_at_once",
     [SIM_FAULT_ROOM] = "all_at_once",

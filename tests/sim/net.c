@@ -23,12 +23,6 @@ struct out { /* one queued piece */
     size_t bytes, taken;
 };
 
-struct chunk { /* bytes under way; bytes 0 = the end */
-    struct leat_conn *to;
-    uint32_t bytes;
-    uint8_t data[];
-};
-
 static void conn_read(struct sim_world *world, struct sim_event *event);
 
 /* The connections of living processes, beginning with `from`, which is looked at already. Those that
@@ -229,41 +223,11 @@ void sim_conn_end(struct leat_conn *conn, leat_err why)
     sim_actor_post(conn->actor, 1, closed, conn)->n = why;
 }
 
-static void chunk_arrived(struct sim_world *world, struct sim_event *event);
-
-static void chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes)
-{
-    struct sim_world *world = from->actor->world;
-    struct chunk *chunk = malloc(sizeof *chunk + bytes);
-    LEAT_ASSERT(chunk != NULL);
-    chunk->to = from->peer;
-    chunk->bytes = (uint32_t)bytes;
-    if (bytes) memcpy(chunk->data, data, bytes);
-    uint64_t at_us = world->now_us + sim_rng_between(&world->net, 10, 120);
-    if (sim_rng_chance(&world->net, 5)) at_us += sim_rng_below(&world->net, 20000);
-    /* A partition delays: the bytes are retransmitted when it heals. */
-    uint64_t cut_us = from->actor->process->cut_off_until_us;
-    if (from->peer->actor && from->peer->actor->process->cut_off_until_us > cut_us)
-        cut_us = from->peer->actor->process->cut_off_until_us;
-    if (world->cuts && from->peer->actor) {
-        const struct sim_cut *cut =
-            sim_cut_between(from->actor->process, from->peer->actor->process);
-        uint64_t pair_us = sim_cut_until_us(world, cut);
-        if (pair_us > cut_us) cut_us = pair_us;
-        if (cut) at_us += cut->delay_us;
-    }
-    if (cut_us > at_us) at_us = cut_us + sim_rng_below(&world->net, 5000);
-    if (at_us < from->last_arrival_us) at_us = from->last_arrival_us;
-    from->last_arrival_us = at_us;
-    from->under_way += bytes;
-    sim_world_at(world, at_us, chunk_arrived, chunk)->n = bytes;
-}
-
 void sim_conn_end_send(struct leat_conn *conn)
 {
     if (conn->end_sent || !conn->peer) return;
     conn->end_sent = true;
-    chunk_send(conn, NULL, 0);
+    sim_chunk_send(conn, NULL, 0);
 }
 
 /* ---- sending ---- */
@@ -294,11 +258,12 @@ static void conn_flush(struct leat_conn *conn)
     static uint8_t piece[64 * 1024];
     if (conn->state != CONN_OPEN || !conn->peer) return;
     struct sim_world *world = conn->actor->world;
-    while (conn->out_first && conn->under_way < conn->window) {
+    size_t window = sim_conn_window(conn);
+    while (conn->out_first && conn->under_way < window) {
         size_t limit = sim_rng_chance(&world->net, 50)
                            ? sim_rng_between(&world->net, 1, 100)
                            : sim_rng_between(&world->net, 1000, sizeof piece);
-        if (limit > conn->window - conn->under_way) limit = conn->window - conn->under_way;
+        if (limit > window - conn->under_way) limit = window - conn->under_way;
         size_t filled = 0;
         while (conn->out_first && filled < limit) {
             struct out *out = conn->out_first;
@@ -316,7 +281,7 @@ static void conn_flush(struct leat_conn *conn)
         }
         if (!filled) continue;
         conn->taken_us = world->now_us;
-        chunk_send(conn, piece, filled);
+        sim_chunk_send(conn, piece, filled);
     }
 }
 
@@ -482,9 +447,9 @@ static void end_look(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
-static void chunk_arrived(struct sim_world *world, struct sim_event *event)
+void sim_chunk_arrived(struct sim_world *world, struct sim_event *event)
 {
-    struct chunk *chunk = event->a;
+    struct sim_chunk *chunk = event->a;
     struct leat_conn *conn = chunk->to;
     if (conn->state == CONN_CONNECTING && !chunk->bytes) {
         sim_conn_end(conn, LEAT_E_CLOSED); /* the listener died before it answered */
@@ -665,6 +630,7 @@ void sim_net_fini(struct sim_world *world)
     sim_net_listeners_destroy(world);
     for (struct sim_cut *cut = world->cuts, *next; cut; cut = next) {
         next = cut->next;
+        sim_line_destroy(cut->line);
         free(cut);
     }
     world->cuts = NULL;

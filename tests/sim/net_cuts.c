@@ -52,6 +52,17 @@ void sim_net_delay(struct sim_world *world, const char *from_host, const char *t
     cut_of(world, from_host, to_host)->delay_us = delay_us;
 }
 
+void sim_net_rate(struct sim_world *world, const char *from_host, const char *to_host,
+                  uint64_t bytes_per_s, uint64_t until_us)
+{
+    sim_line_rate(world, cut_of(world, from_host, to_host), bytes_per_s, until_us);
+}
+
+bool sim_net_is_slow(const struct sim_process *from, const struct sim_process *to)
+{
+    return sim_line_is_slow(sim_cut_between(from, to));
+}
+
 uint64_t sim_cut_until_us(const struct sim_world *world, const struct sim_cut *cut)
 {
     return cut && cut->until_us > world->now_us ? cut->until_us : 0;

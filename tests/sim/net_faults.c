@@ -14,6 +14,7 @@ void sim_net_process_died(struct sim_process *process, enum sim_death death)
             conn->silent =
                 death == SIM_DEATH_POWER && world->silent_power && sim_rng_chance(&world->net, 500);
             conn->silent_until_us = world->now_us + sim_rng_below(&world->net, 8000000);
+            if (death == SIM_DEATH_POWER) sim_line_forget(conn);
             if (conn->silent)
                 conn->end_sent = true;
             else if (death == SIM_DEATH_POWER)

@@ -19,6 +19,7 @@ struct leat_conn {
     size_t queued, under_way, window;
     unsigned sends_out; /* whose on_sent has not run */
     uint64_t last_arrival_us;
+    uint64_t line_turn; /* of its next packet on a slow line */
     uint64_t taken;    /* by the network, in all */
     uint64_t taken_us; /* when it last took some, or something came to wait */
     bool dirty, end_sent;
@@ -40,6 +41,12 @@ struct leat_conn {
     uint64_t id;
 };
 
+struct sim_chunk { /* bytes under way; bytes 0 = the end */
+    struct leat_conn *to;
+    uint32_t bytes;
+    uint8_t data[];
+};
+
 /** The connections of living processes, beginning with `from` (NULL: the first), which is looked at already. */
 struct leat_conn *sim_conn_after(struct sim_world *world, struct leat_conn *from);
 /** No more callbacks but on_sent(CLOSED)..., on_closed(why). */
@@ -55,6 +62,17 @@ void sim_conn_intake_join(struct leat_conn *conn);
 void sim_conn_intake_leave(struct leat_conn *conn);
 /** It is read soon, if there is anything and it may be. */
 void sim_conn_read_post(struct leat_conn *conn);
+
+/** An event whose `a` is a chunk: the bytes arrive. */
+void sim_chunk_arrived(struct sim_world *world, struct sim_event *event);
+
+/* ---- net_lines.c ---- */
+/** Bytes leave a connection, and arrive later; 0: its end. */
+void sim_chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes);
+/** So many bytes may be on their way. */
+size_t sim_conn_window(const struct leat_conn *conn);
+/** The connection's machine loses its power: what waits for a slow line is gone. */
+void sim_line_forget(struct leat_conn *from);
 
 /* ---- net_connect.c ---- */
 leat_err sim_net_listen(void *ctx, const char *address, leat_accept_fn on_accept, void *acceptor,

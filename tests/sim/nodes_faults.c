@@ -172,6 +172,14 @@ static uint64_t for_a_while(struct scenario *scenario)
     return scenario->world->now_us + sim_rng_between(dice(scenario), 5000, most_us);
 }
 
+/* The same, of connections that break, or carry bytes late: any node may wait for these. */
+static uint64_t conns_for_a_while(struct scenario *scenario)
+{
+    uint64_t until_us = for_a_while(scenario);
+    if (scenario->unseen_until_us < until_us) scenario->unseen_until_us = until_us;
+    return until_us;
+}
+
 static void part(struct scenario *scenario, const struct sim_server *a, const struct sim_server *b,
                  bool both, uint64_t until_us)
 {
@@ -319,10 +327,10 @@ static void on_one(struct scenario *scenario, enum kind kind)
                      kind == WRITING ? died_writing : died_written_to, server);
         break;
     case HALF_OPEN:
-        (void)sim_net_half_open(process, 500, for_a_while(scenario));
+        (void)sim_net_half_open(process, 500, conns_for_a_while(scenario));
         break;
     case LATE_BYTES:
-        sim_net_late(process, 300, for_a_while(scenario));
+        sim_net_late(process, 300, conns_for_a_while(scenario));
         break;
     case RESET:
         (void)sim_net_reset(process, 500);
@@ -507,6 +515,7 @@ void sim_nodes_heal(struct scenario *scenario)
         for (unsigned j = 0; j < scenario->server_count; j++) {
             sim_net_cut(world, server->name, scenario->servers[j].name, 0);
             sim_net_delay(world, server->name, scenario->servers[j].name, 0);
+            sim_net_rate(world, server->name, scenario->servers[j].name, 0, 0);
         }
         /* What a disk error stopped stays stopped until a restart. */
         if (lives(server) && sim_disk_took_error(server->disk))

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/net_cuts.h"
 #include "tests/sim/rmem_parts.h"
 
 enum {
@@ -281,6 +282,11 @@ static uint64_t arrival_us(struct target *target, struct flight *flight)
     const struct sim_process *here = target->rmem->actor->process;
     const struct sim_process *there = target->region->host->actor->process;
     uint64_t cut_us = sim_net_cut_until(here, there);
+    if (world->cuts && target->rmem->port.kind != LEAT_RMEM_SHM) {
+        const struct sim_cut *line = sim_cut_between(here, there);
+        uint64_t line_us = sim_line_write_us(world, line, flight->bytes);
+        if (line_us > at_us) at_us = line_us;
+    }
     if (sim_net_cut_until(there, here) > cut_us) cut_us = sim_net_cut_until(there, here);
     if (cut_us <= at_us || target->rmem->port.kind == LEAT_RMEM_SHM) return at_us;
     if (cut_us - world->now_us > sim_rng_between(rng, TIMEOUT_US_MIN, TIMEOUT_US_MAX))

@@ -181,6 +181,7 @@ enum sim_trap {
     SIM_TRAP_HANDED,  /* streamlets move while replicas become their logs': traps_handed.c */
     SIM_TRAP_FRONT,   /* retention looks before it is known where a log begins: traps_front.c */
     SIM_TRAP_LOSS,    /* a loss is accepted while older segments come: traps_loss.c */
+    SIM_TRAP_SLOW,    /* lines carry a few kilobytes a second: traps_slow.c */
     SIM_TRAPS,
 };
 
@@ -207,6 +208,7 @@ struct scenario {
     uint32_t fault_weights[SIM_CLUSTER_FAULTS];           /* this seed's; see nodes_faults.c */
     uint32_t move_per_mille; /* of an operator's looks a streamlet is moved */
     uint64_t fault_gap_us;   /* between two, at most */
+    uint64_t unseen_until_us; /* a fault lasts that waits.c sees nowhere */
     bool budget;             /* what the nodes' heaps take changes */
     uint64_t heap_bytes;
     struct sim_rng heap;
@@ -505,6 +507,13 @@ void sim_trap_front_start(struct scenario *scenario);
 bool sim_trap_loss_choose(struct scenario *scenario);
 /** Of a seed that has it. */
 void sim_trap_loss_start(struct scenario *scenario);
+/* ---- traps_slow.c ---- */
+/** Has the seed that? After all other choices, before streams are chosen. */
+bool sim_trap_slow_choose(struct scenario *scenario);
+/** Of a seed that has it. */
+void sim_trap_slow_start(struct scenario *scenario);
+/** In some of the seeds without a trap: slow lines beside the scheduled faults, from now on. */
+void sim_slow_lines_start(struct scenario *scenario);
 /* ---- traps_torn.c ---- */
 /** A torn copy beside a whole one is waited for, and its owner killed, in a few seeds, now and then, from now on. */
 void sim_trap_torn_start(struct scenario *scenario);
@@ -602,6 +611,11 @@ void sim_ends_start(void);
 /** The server has just started: compare its steps as a leader that recovers logs with what nodes have. */
 void sim_attempts_watch(struct sim_server *server);
 
+/* ---- waits.c ---- */
+enum { SIM_ACK_US_MAX = 250 * 1000 }; /* as swift.c has it */
+void sim_waits_start(void);
+/** Do acks of a log wait that no fault concerns? */
+void sim_waits_look(struct scenario *scenario);
 /* ---- owners.c ---- */
 /** After each turn of a node's coordinator; sim_owners_forget() when it starts. */
 void sim_owners_see(const struct sim_server *server);

@@ -83,6 +83,7 @@ enum sim_fault {
     SIM_FAULT_LATE_BYTES,    /* a connection's bytes came after its end was known */
     SIM_FAULT_DRIFT,         /* no fault: a machine's clock runs faster or slower */
     SIM_FAULT_DELAY,         /* bytes between two machines were slow */
+    SIM_FAULT_SLOW_LINE,     /* ... or few, and more were to be sent than the line took */
     SIM_FAULT_LEADER,        /* the coordinators' leader was killed */
     SIM_FAULT_SEVERAL,       /* several machines died at once */
     SIM_FAULT_ROOM,          /* all of them did */
@@ -357,6 +358,11 @@ uint64_t sim_net_cut_until(const struct sim_process *from, const struct sim_proc
 /** How long bytes take between two machines at least, from now on. */
 void sim_net_delay(struct sim_world *world, const char *from_host, const char *to_host,
                    uint64_t delay_us);
+/** So many bytes a second go from one machine to the other at most, until then; the way back is a line of its own. 0:
+ * as many as come. */
+void sim_net_rate(struct sim_world *world, const char *from_host, const char *to_host,
+                  uint64_t bytes_per_s, uint64_t until_us);
+bool sim_net_is_slow(const struct sim_process *from, const struct sim_process *to);
 void sim_net_close_all(struct sim_process *process);
 /** One end of some connections goes, and the other end learns of that only when it sends something after that time.
  * Returns how many connections. */

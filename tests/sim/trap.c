@@ -26,6 +26,7 @@ static const struct kind {
          {.batches = 4, .copies = 2, .few_logs = true, .one_log = true, .on_disk = true}},
     [SIM_TRAP_LOSS] = {sim_trap_loss_start,
                        {.batches = 4, .copies = 2, .few_logs = true, .on_disk = true}},
+    [SIM_TRAP_SLOW] = {sim_trap_slow_start, {.batches = 6, .copies = 2, .few_logs = true}},
 };
 
 const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario)
@@ -60,6 +61,7 @@ void sim_trap_choose(struct scenario *scenario)
         [SIM_TRAP_HOME] = sim_trap_home_choose,       [SIM_TRAP_MOVED] = sim_trap_moved_choose,
         [SIM_TRAP_UNASKED] = sim_trap_unasked_choose, [SIM_TRAP_HANDED] = sim_trap_handed_choose,
         [SIM_TRAP_FRONT] = sim_trap_front_choose,     [SIM_TRAP_LOSS] = sim_trap_loss_choose,
+        [SIM_TRAP_SLOW] = sim_trap_slow_choose,
     };
     if (scenario->server_count < SIM_VOTERS_MAX || scenario->calm || scenario->deletes ||
         scenario->closed_rot || scenario->rows_rot ||
