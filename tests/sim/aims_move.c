@@ -161,6 +161,7 @@ static void full_again(struct sim_world *world, struct sim_event *event)
 {
     struct sim_server *server = event->a;
     bool over = aim.scenario->faults_over || world->now_us >= event->n;
+    aim.scenario->unseen_until_us = event->n;
     struct leat_coordinator *of = lives(server) ? leat_node_coordinator(server->node) : NULL;
     if (of) leat_coordinator_full_set(of, !over);
     if (!over) sim_world_at(world, world->now_us + LOOK_US, full_again, server)->n = event->n;

@@ -359,6 +359,7 @@ void sim_visits_start(struct scenario *scenario)
 {
     memset(&visits, 0, sizeof visits);
     visits.looking = true;
+    sim_waits_start();
     (void)scenario;
 }
 
@@ -366,7 +367,9 @@ void sim_visits_look(struct scenario *scenario, uint64_t until_us)
 {
     struct sim_world *world = scenario->world;
     if (!visits.looking || scenario->faults_over) return;
-    look(scenario, visits.calls++ % DEEP_EVERY == 0);
+    bool deep = visits.calls++ % DEEP_EVERY == 0;
+    look(scenario, deep);
+    if (deep) sim_waits_look(scenario);
     while (world->now_us + LOOK_US < until_us && !world->failure[0]) {
         sim_world_run(world, world->now_us + LOOK_US, NULL);
         look(scenario, false);

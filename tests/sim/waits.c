@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Acks of a log that no fault concerns do not wait, whatever happens between other nodes (A10).
+ * - A log needs its owner, the nodes with copies of its newest segments, the coordinators' leader, and a majority of
+ *   the coordinators. If all of these are whole and reach each other, and have been so for SETTLE_US, what was
+ *   appended is acked within SIM_ACK_US_MAX.
+ * - If only lines between the owner and copies are slow, and the owner reaches enough other nodes, the copy behind the
+ *   slow line is given up: what was appended is acked within LEFT_US_MAX.
+ * visits.c looks every 10 ms while faults last. Looking draws no random number and schedules nothing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/data/partition.h"
+#include "broker/probe.h"
+#include "coordinator/probe.h"
+#include "multilog/internal.h"
+#include "replication/primary/probe.h"
+#include "tests/sim/asks.h"
+#include "tests/sim/disk_parts.h"
+#include "tests/sim/net_cuts.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    SETTLE_US = 1000 * 1000,   /* after a fault, a start, a change of leader */
+    LEFT_US_MAX = 3000 * 1000, /* a backup that takes no write is left after 2 s */
+    SEEN_US = 50 * 1000,       /* a log that was not here at the last looks */
+    ALL_OTHERS = SIM_SERVERS_MAX,
+};
+
+static struct {
+    unsigned boots[SIM_SERVERS_MAX];
+    unsigned leader; /* ALL_OTHERS: nobody, or several */
+    uint64_t leads_us;
+    /* Since then both are whole, and reach each other; the same over a line that may be slow. UINT64_MAX: not now. */
+    uint64_t joined_us[SIM_SERVERS_MAX][SIM_SERVERS_MAX],
+        slowly_us[SIM_SERVERS_MAX][SIM_SERVERS_MAX];
+    struct waits_log {
+        uint64_t seen_us;
+        uint64_t end, since_us,
+            limit_us; /* what is appended before `end` is not acked since then */
+    } logs[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+} waits; /* of the one scenario of a process */
+
+void sim_waits_start(void)
+{
+    memset(&waits, 0, sizeof waits);
+    waits.leader = ALL_OTHERS;
+}
+
+/* ---- nodes ---- */
+
+static bool is_whole(const struct sim_server *server)
+{
+    const struct scenario *scenario = server->scenario;
+    const struct sim_disk *disk = server->disk;
+    uint64_t now_us = scenario->world->now_us;
+    return sim_serves(server) && waits.boots[server->number] == server->boots &&
+           (server != scenario->victim || scenario->trap != SIM_TRAP_NONE) &&
+           server->process->paused_until_us <= now_us &&
+           server->process->cut_off_until_us <= now_us && !disk->full && !disk->no_files &&
+           !disk->took_error && disk->stalled_us <= now_us;
+}
+
+static bool carries(const struct sim_server *from, const struct sim_server *to, bool slowly)
+{
+    const struct sim_cut *cut = sim_cut_between(from->process, to->process);
+    return !cut || (!sim_cut_until_us(from->scenario->world, cut) && !cut->delay_us &&
+                    (slowly || !sim_line_is_slow(cut)));
+}
+
+static void since_note(uint64_t *since_us, bool holds, uint64_t now_us)
+{
+    if (!holds)
+        *since_us = UINT64_MAX;
+    else if (*since_us == UINT64_MAX)
+        *since_us = now_us;
+}
+
+static void nodes_look(struct scenario *scenario)
+{
+    uint64_t now_us = scenario->world->now_us;
+    unsigned leader = ALL_OTHERS, leaders = 0;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *one = &scenario->servers[i];
+        for (unsigned j = 0; j < scenario->server_count; j++) {
+            const struct sim_server *other = &scenario->servers[j];
+            bool whole = is_whole(one) && is_whole(other);
+            since_note(&waits.joined_us[i][j], whole && carries(one, other, false), now_us);
+            since_note(&waits.slowly_us[i][j], whole && carries(one, other, true), now_us);
+        }
+        if (!is_whole(one) || !leat_node_coordinator(one->node)) continue;
+        if (!leat_coordinator_see(leat_node_coordinator(one->node)).recovers) continue;
+        leader = i;
+        leaders++;
+    }
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        waits.boots[i] = scenario->servers[i].boots;
+    if (leaders != 1) leader = ALL_OTHERS;
+    if (leader != waits.leader) {
+        waits.leads_us = now_us;
+        memset(waits.logs, 0, sizeof waits.logs);
+    }
+    waits.leader = leader;
+}
+
+static bool are_joined(unsigned one, unsigned other, uint64_t now_us)
+{
+    return waits.joined_us[one][other] < now_us - SETTLE_US &&
+           waits.joined_us[other][one] < now_us - SETTLE_US;
+}
+
+static bool are_joined_slowly(unsigned one, unsigned other, uint64_t now_us)
+{
+    return waits.slowly_us[one][other] < now_us - SETTLE_US &&
+           waits.slowly_us[other][one] < now_us - SETTLE_US;
+}
+
+static bool leader_leads(const struct scenario *scenario, uint64_t now_us)
+{
+    unsigned voters = 0, with = 0;
+    if (waits.leader == ALL_OTHERS || waits.leads_us >= now_us - SETTLE_US) return false;
+    for (unsigned i = 0; i < scenario->server_count && i < SIM_VOTERS_MAX; i++) {
+        voters++;
+        with += are_joined(i, waits.leader, now_us);
+    }
+    return with > voters / 2;
+}
+
+/* ---- a log ---- */
+
+/* The nodes with copies of its newest segments, as bits. */
+struct needed {
+    unsigned bits;
+    bool whole; /* no copy is missing, or being made */
+};
+
+static struct needed needed_by(const struct scenario *scenario, const struct leat_primary_log *log)
+{
+    struct needed needed = {.whole = true};
+    struct leat_set_seen set = {0};
+    uint32_t copies = leat_primary_log_see(log).copies;
+    while (leat_set_see_next(log, false, &set)) {
+        if (set.dropping) continue;
+        if (set.copy_count + 1 < copies) needed.whole = false;
+        for (unsigned i = 0; i < set.copy_count; i++) {
+            const struct leat_copy_seen copy = leat_copy_see(&set, i);
+            if (!copy.lives || copy.incomplete) needed.whole = false;
+            for (unsigned at = 0; at < scenario->server_count; at++)
+                if (strcmp(scenario->servers[at].name, copy.node) == 0) needed.bits |= 1u << at;
+        }
+    }
+    return needed;
+}
+
+static bool all_are_joined(unsigned bits, uint64_t now_us)
+{
+    for (unsigned i = 0; i < SIM_SERVERS_MAX; i++)
+        for (unsigned j = 0; j < SIM_SERVERS_MAX; j++)
+            if ((bits >> i & 1) && (bits >> j & 1) && !are_joined(i, j, now_us)) return false;
+    return true;
+}
+
+/* How long an ack may wait; 0: a fault concerns the log. */
+static uint64_t limit_us(const struct scenario *scenario, unsigned owner,
+                         const struct leat_partition_seen *partition)
+{
+    uint64_t now_us = scenario->world->now_us;
+    struct needed needed = {.whole = true};
+    uint32_t copies = 1;
+    if (partition->going || partition->moves || partition->log->state != LEAT_LOG_SERVING ||
+        !leader_leads(scenario, now_us))
+        return 0;
+    if (partition->copies) {
+        const struct leat_primary_log_seen log = leat_primary_log_see(partition->copies);
+        if (log.fenced || log.silent || log.releasing) return 0;
+        needed = needed_by(scenario, partition->copies);
+        copies = log.copies;
+    }
+    unsigned first = 1u << owner | 1u << waits.leader;
+    if (needed.whole && all_are_joined(needed.bits | first, now_us))
+        return scenario->world->rmem_slow_per_mille ? LEFT_US_MAX : SIM_ACK_US_MAX;
+    uint32_t places = 0; /* for copies, the owner's included */
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        if ((needed.bits >> i & 1) && !are_joined_slowly(owner, i, now_us)) return 0;
+        places += all_are_joined(first | 1u << i, now_us);
+    }
+    return places >= copies ? LEFT_US_MAX : 0;
+}
+
+/* By the leader's tables: an earlier owner may not have heard yet that another node has the log. */
+static bool is_owner(const struct scenario *scenario, unsigned server, struct leat_log_ref ref)
+{
+    struct leat_machine_stream *stream;
+    if (waits.leader == ALL_OTHERS) return false;
+    struct leat_node *leader = scenario->servers[waits.leader].node;
+    struct leat_machine *machine = leat_coordinator_tables(leat_node_coordinator(leader));
+    if (!leat_machine_log_find(machine, ref, &stream)) return false;
+    uint16_t owner = stream->owners[ref.streamlet];
+    return owner != LEAT_OWNER_NONE &&
+           strcmp(machine->nodes[owner].info.name, scenario->servers[server].name) == 0;
+}
+
+static void log_look(struct scenario *scenario, unsigned owner,
+                     const struct leat_partition_seen *partition)
+{
+    struct sim_world *world = scenario->world;
+    const struct leat_partition *at = partition->at;
+    struct leat_log_ref ref = partition->ref;
+    if (!partition->log || !is_owner(scenario, owner, ref) ||
+        !sim_stream_of(scenario, ref.stream, &ref.stream))
+        return;
+    uint64_t acked = partition->log->acked_offset, most_us = limit_us(scenario, owner, partition);
+    bool waits_now = !leat_list_empty(&partition->log->waiting) || !leat_list_empty(&at->blocked);
+    struct waits_log *log = &waits.logs[ref.stream][ref.streamlet][ref.log];
+    bool new_here = world->now_us > log->seen_us + SEEN_US;
+    log->seen_us = world->now_us;
+    if (new_here || !waits_now || acked >= log->end || !most_us || most_us != log->limit_us) {
+        uint64_t next = partition->log->next_offset;
+        *log = (struct waits_log){.seen_us = world->now_us,
+                                  .end = next > acked ? next : acked + 1,
+                                  .since_us = world->now_us,
+                                  .limit_us = most_us};
+        return;
+    }
+    if (world->now_us <= log->since_us + most_us) return;
+    sim_fail(world,
+             "A10 stuck: an ack of log %u/%u/%u has waited for %llu ms at %s, and no fault "
+             "concerns the log%s",
+             ref.stream, ref.streamlet, ref.log,
+             (unsigned long long)(world->now_us - log->since_us) / 1000,
+             scenario->servers[owner].name,
+             most_us == LEFT_US_MAX ? " but a slow line to a copy" : "");
+}
+
+void sim_waits_look(struct scenario *scenario)
+{
+    const struct sim_world *world = scenario->world;
+    if (world->now_us < SETTLE_US) return;
+    nodes_look(scenario);
+    /* These strike connections and one-sided writes of any node, or what coordinators write. */
+    bool others = world->refuse_until_us > world->now_us || world->rmem_error_per_mille ||
+                  world->rmem_full || world->rmem_hold_us ||
+                  scenario->unseen_until_us > world->now_us;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        struct leat_partition_seen partition = {0};
+        if (others || scenario->budget || scenario->rows_rot) waits.leads_us = world->now_us;
+        if (!sim_serves(server)) continue;
+        while (leat_node_partition_next(server->node, &partition))
+            log_look(scenario, i, &partition);
+    }
+}
