@@ -206,10 +206,10 @@ struct scenario {
     enum leat_rmem_kind transport;                        /* of a cluster; NONE: what each finds */
     unsigned rmem_kinds;                                  /* that its machines have, bits */
     uint32_t fault_weights[SIM_CLUSTER_FAULTS];           /* this seed's; see nodes_faults.c */
-    uint32_t move_per_mille; /* of an operator's looks a streamlet is moved */
-    uint64_t fault_gap_us;   /* between two, at most */
+    uint32_t move_per_mille;  /* of an operator's looks a streamlet is moved */
+    uint64_t fault_gap_us;    /* between two, at most */
     uint64_t unseen_until_us; /* a fault lasts that waits.c sees nowhere */
-    bool budget;             /* what the nodes' heaps take changes */
+    bool budget;              /* what the nodes' heaps take changes */
     uint64_t heap_bytes;
     struct sim_rng heap;
     struct sim_server *power_domain; /* the power of no other machine goes; NULL: of any */
