@@ -7,6 +7,7 @@ enum {
     ADDRESS_PER_MILLE = 80, /* of the batches */
     ADDRESS_ROUNDS_MAX = 20,
     ADDRESS_KEPT_US_MAX = 4 * 1000 * 1000,
+    ADDRESS_WAIT_US = 100 * 1000,
     ADDRESS_ASK_US = 60 * 1000 * 1000,
 };
 
@@ -42,7 +43,12 @@ static void lead_back(struct sim_world *world, struct sim_event *event)
 {
     struct sim_client *client = event->a;
     (void)world;
-    if (client->consumer) address_ask(client, LEAT_LOCATE_POSITION, on_led_back);
+    if (!client->consumer) return;
+    if (sim_aim_place_waits(client)) {
+        sim_actor_post(client->actor, ADDRESS_WAIT_US, lead_back, client);
+        return;
+    }
+    address_ask(client, LEAT_LOCATE_POSITION, on_led_back);
 }
 
 static void on_named(void *arg, leat_err rc, const struct leat_msg_located *found,

@@ -118,19 +118,56 @@ void sim_closed_forget(const struct leat_store *store, const struct leat_segment
     if (left) memset(left, 0, LEAT_ENTRY_HEADER_BYTES);
 }
 
+/* NULL: too many were struck. */
+static struct sim_rot *rot_note(struct sim_server *server, const struct leat_segment *seg,
+                                uint32_t at)
+{
+    struct scenario *scenario = server->scenario;
+    if (scenario->rot_count == SIM_ROTS_MAX) return NULL;
+    struct sim_rot *rot = &scenario->rots[scenario->rot_count++];
+    *rot = (struct sim_rot){
+        .server = server, .log = seg->log, .segment = seg->id.v, .offset = seg->file_offset + at};
+    snprintf(rot->path, sizeof rot->path, "store/%u", seg->file_number);
+    (void)sim_disk_peek(server->disk, rot->path, rot->offset, &rot->byte, 1);
+    return rot;
+}
+
+const struct leat_segment *sim_closed_find(struct scenario *scenario, struct leat_log_ref log,
+                                           uint64_t segment)
+{
+    struct leat_store_seen at = {0};
+    struct sim_server *other;
+    if (!scenario->closed_rot) return NULL;
+    while (closed_next(store_of(scenario->victim), &at)) {
+        const struct leat_segment *seg = at.seg;
+        if (seg->id.v == segment && leat_log_ref_equal(seg->log, log) && !at.shares_place &&
+            seg->role == LEAT_SEGMENT_OWN && !seg->buffer && !was_struck(scenario->victim, seg) &&
+            held_elsewhere(scenario, seg, scenario->victim, NULL, &other))
+            return seg;
+    }
+    return NULL;
+}
+
+void sim_closed_flip(struct scenario *scenario, const struct leat_segment *seg, uint32_t at,
+                     unsigned bit)
+{
+    struct sim_server *server = scenario->victim;
+    const struct sim_rot *rot = rot_note(server, seg, at);
+    if (!rot) return;
+    sim_closed_forget(store_of(server), seg);
+    flip(server, rot->path, rot->offset, 1u << bit);
+    sim_fault_struck(scenario->world, SIM_FAULT_CLOSED_OWN);
+}
+
 static void rot_one(struct sim_server *server, const struct leat_segment *seg)
 {
     struct scenario *scenario = server->scenario;
     uint32_t at = (uint32_t)sim_rng_below(&scenario->closed, seg->extent.bytes);
     uint64_t offset = seg->file_offset + at;
     const char *what = "a bit";
-    if (scenario->rot_count == SIM_ROTS_MAX) return;
-    struct sim_rot *rot = &scenario->rots[scenario->rot_count++];
-    *rot =
-        (struct sim_rot){.server = server, .log = seg->log, .segment = seg->id.v, .offset = offset};
+    const struct sim_rot *rot = rot_note(server, seg, at);
+    if (!rot) return;
     const char *path = rot->path;
-    snprintf(rot->path, sizeof rot->path, "store/%u", seg->file_number);
-    (void)sim_disk_peek(server->disk, path, offset, &rot->byte, 1);
     if (is_last_in_file(leat_node_store(server->node), seg) &&
         sim_rng_chance(&scenario->closed, TRUNCATE_PER_MILLE)) {
         (void)sim_disk_cut_end(server->disk, path, offset);

@@ -118,8 +118,8 @@ static leat_err io_apply(struct sim_disk *disk, struct leat_disk_io *io, const u
         }
         break;
     case LEAT_DISK_SYNC:
-        if (disk->fail_sync && !inode->failed) {
-            disk->fail_sync = false;
+        if ((disk->fail_sync || (disk->fail_grown && inode->grown)) && !inode->failed) {
+            disk->fail_sync = disk->fail_grown = false;
             disk->took_error = true;
             sim_fault_struck(disk->world, SIM_FAULT_IO_ERROR);
             inode->failed = true; /* its pages may be lost: see sim_disk_process_died() */
@@ -565,7 +565,10 @@ static leat_err disk_allocate(void *ctx, struct leat_file *file, uint64_t bytes)
         return LEAT_E_DISK_FULL;
     }
     if (bytes > file->inode->allocated) file->inode->allocated = bytes;
-    if (bytes > file->inode->size) file->inode->size = bytes;
+    if (bytes > file->inode->size) {
+        file->inode->grown = sim_disk_is_store_file(disk, file->inode);
+        file->inode->size = bytes;
+    }
     sim_image_need(file->inode, bytes);
     call_end(actor, op);
     return LEAT_OK;

@@ -88,7 +88,19 @@ void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind)
 
 void sim_disk_no_errors(struct sim_disk *disk)
 {
-    disk->fail_sync = disk->fail_write = false;
+    disk->fail_sync = disk->fail_write = disk->fail_grown = false;
+}
+
+void sim_disk_fail_grown(struct sim_disk *disk, bool fails)
+{
+    disk->fail_grown = fails;
+}
+
+bool sim_disk_failed_grown(const struct sim_disk *disk)
+{
+    for (const struct sim_inode *inode = disk->inodes; inode; inode = inode->next)
+        if (inode->failed && inode->grown) return true;
+    return false;
 }
 
 bool sim_disk_took_error(struct sim_disk *disk)
@@ -137,7 +149,7 @@ void sim_disk_process_died(struct sim_process *process, enum sim_death death)
     }
     disk->lost_flush = false;
     for (struct sim_inode *inode = disk->inodes; inode; inode = inode->next) {
-        disk->lost_flush |= inode->failed;
+        disk->lost_flush |= inode->failed && !sim_disk_is_store_file(disk, inode);
         if (death == SIM_DEATH_POWER || inode->failed) sim_inode_crash(inode);
     }
     if (death == SIM_DEATH_POWER) sim_names_crash(disk);

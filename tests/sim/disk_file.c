@@ -137,6 +137,7 @@ void sim_inode_sync(struct sim_inode *inode)
         image_write(inode->durable, write->offset, write->data, write->bytes);
     pending_free(inode);
     inode->durable_size = inode->size;
+    inode->grown = false;
 }
 
 void sim_inode_shrink(struct sim_inode *inode, uint64_t bytes)
@@ -219,7 +220,7 @@ void sim_inode_crash(struct sim_inode *inode)
     unsigned pick = (unsigned)sim_rng_below(&disk->rng, 3);
     uint64_t size = pick == 0 ? low : pick == 1 ? high : sim_rng_between(&disk->rng, low, high);
     inode->size = inode->durable_size = size;
-    inode->failed = false;
+    inode->failed = inode->grown = false;
     image_cut(inode->durable, inode->chunks, size);
     for (size_t i = 0; i < inode->chunks; i++) {
         if (inode->durable[i]) {

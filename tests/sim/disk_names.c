@@ -113,3 +113,10 @@ void sim_names_crash(struct sim_disk *disk)
         name_apply(&disk->now, &add);
     }
 }
+
+bool sim_disk_is_store_file(const struct sim_disk *disk, const struct sim_inode *inode)
+{
+    for (size_t i = 0; i < disk->now.count; i++)
+        if (disk->now.at[i].inode == inode) return strncmp(disk->now.at[i].path, "store/", 6) == 0;
+    return false;
+}

@@ -23,6 +23,7 @@ struct sim_inode {
     size_t chunks; /* of both arrays */
     struct sim_pending *first, *last;
     bool failed; /* a flush failed: final */
+    bool grown;  /* a store file: its end is allocated, and no flush has ended since */
 };
 
 struct leat_file {
@@ -71,6 +72,7 @@ struct sim_disk {
     sim_amid_fn amid;
     void *amid_arg;
     bool full, no_files, fail_write, fail_sync, took_error, lost_flush;
+    bool fail_grown; /* aims_grown.c */
 };
 
 /* ---- disk_file.c: the bytes of one file ---- */
@@ -97,6 +99,8 @@ void sim_name_change(struct sim_disk *disk, const char *remove, const char *add,
                      struct sim_inode *inode);
 /** Everything that touches the directory, and what it may depend on, becomes durable. */
 void sim_names_sync(struct sim_disk *disk, const char *dir);
+/** Does the file have segments of the store? */
+bool sim_disk_is_store_file(const struct sim_disk *disk, const struct sim_inode *inode);
 /** The power goes: a prefix of the changes stays. */
 void sim_names_crash(struct sim_disk *disk);
 

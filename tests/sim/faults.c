@@ -203,6 +203,7 @@ void sim_faults_start(struct scenario *scenario)
 {
     sim_world_at(scenario->world, scenario->world->now_us + 50000, fault_due, scenario);
     sim_aim_trim_start(scenario);
+    sim_aim_grown_start(scenario);
 }
 
 void sim_faults_heal(struct scenario *scenario)

@@ -118,6 +118,7 @@ struct sim_address {
     uint64_t first, offset; /* of the batch's first record, and of the record */
     struct leat_position at;
     unsigned rounds; /* that were begun */
+    unsigned waited; /* so many times, for aims_place.c */
 };
 
 struct sim_client {
@@ -473,6 +474,14 @@ void sim_aim_first_choose(struct scenario *scenario);
 /** It starts now. */
 void sim_aim_first_boot(struct sim_server *server);
 
+/* ---- aims_grown.c ---- */
+/** In some of the seeds of one server. */
+void sim_aim_grown_start(struct scenario *scenario);
+
+/* ---- aims_place.c ---- */
+/** That consumer is about to go back to the place that it has kept. True: not yet. */
+bool sim_aim_place_waits(struct sim_client *client);
+
 /* ---- aims_hold.c ---- */
 /** In some of the cluster seeds that delete streams. */
 void sim_aim_hold_choose(struct scenario *scenario);
@@ -570,6 +579,12 @@ void sim_closed_judge(struct scenario *scenario);
 void sim_places_watch(struct scenario *scenario);
 /** What is left of a closed segment in the memory of its machine is not there any more. */
 void sim_closed_forget(const struct leat_store *store, const struct leat_segment *seg);
+/** A segment that the victim owns, closed and in its file alone, where another machine has a whole copy. NULL: none. */
+const struct leat_segment *sim_closed_find(struct scenario *scenario, struct leat_log_ref log,
+                                           uint64_t segment);
+/** A bit of such a segment flips. */
+void sim_closed_flip(struct scenario *scenario, const struct leat_segment *seg, uint32_t at,
+                     unsigned bit);
 
 /* ---- copies.c ---- */
 /** Check all copies now and then from now on. */

@@ -414,6 +414,10 @@ void sim_disk_stall_writes(struct sim_disk *disk, uint64_t until_us);
 void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind);
 /** Errors that were asked for and have not struck yet are called off. */
 void sim_disk_no_errors(struct sim_disk *disk);
+/** The next flush of a store file that has grown since its last flush fails. */
+void sim_disk_fail_grown(struct sim_disk *disk, bool fails);
+/** Has such a flush failed? */
+bool sim_disk_failed_grown(const struct sim_disk *disk);
 /** Did an injected error strike since the last call? */
 bool sim_disk_took_error(struct sim_disk *disk);
 /** Did a file go back to what was flushed at the last death, because a flush of it had failed? */
