@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/bug.h"
 #include "base/node_log.h"
 
 static void from_row(struct leat_held *held, const struct leat_row *row, uint32_t number,
@@ -87,7 +88,7 @@ static leat_err claim_slot(struct leat_store *store, struct leat_held *held,
 static bool memory_stands_in(struct leat_store *store, const struct leat_held *held,
                              const struct leat_row *row)
 {
-    if (!leat_judge_pool(store, row)) return false;
+    if (!leat_judge_pool(store, row) || LEAT_BUG(END_TAKES_MEMORY)) return false;
     const struct leat_store_file *file = held->slot.file;
     if (held->slot_shared) return false; /* nowhere to flush it to */
     if (file->failed || file->here_units < file->grown_units) return false;
