@@ -33,6 +33,7 @@ struct row {
     bool without;               /* its seed failed, and runs once more without the bug */
     bool searched;              /* other seeds of its world were run */
     unsigned met;               /* so many of them came to the rule */
+    uint64_t rare; /* its seed, where that is beyond all seeds that a check may run; 0: it is not */
 };
 
 static struct {
@@ -179,6 +180,30 @@ static void rows_try(unsigned jobs)
     }
 }
 
+/* A seed beyond the count says that a bug is found, but not that a check finds the bug: other seeds and exploring have
+ * the first try. */
+static void rare_set_aside(uint64_t count)
+{
+    for (unsigned i = 0; i < table.count; i++) {
+        struct row *row = &table.rows[i];
+        if (!row->wanted || row->seed <= count) continue;
+        row->rare = row->seed;
+        row->seed = 0;
+        row->untried = false;
+    }
+}
+
+static void rare_try(unsigned jobs)
+{
+    for (unsigned i = 0; i < table.count; i++) {
+        struct row *row = &table.rows[i];
+        row->untried = row->rare && !is_found(row);
+        if (row->untried) row->seed = row->rare;
+        if (!row->untried) row->rare = 0;
+    }
+    rows_try(jobs);
+}
+
 /* ---- other seeds of a world ---- */
 
 /* What is to be run next: a seed that came to a rule, with the bug. */
@@ -296,14 +321,31 @@ static unsigned missed_tell(unsigned only, uint64_t count)
     return missed;
 }
 
+/* Returns how many. */
+static unsigned rare_tell(uint64_t count)
+{
+    unsigned rare = 0;
+    for (unsigned i = 0; i < table.count; i++) {
+        const struct row *row = &table.rows[i];
+        if (!row->rare || !is_found(row)) continue;
+        fprintf(stderr,
+                "RARE: %s is found by seed %" PRIu64 " (%s), by none of %" PRIu64
+                " seeds and not by exploring\n",
+                row->cells[BUG], row->rare, row->cells[WORLD], count);
+        rare++;
+    }
+    return rare;
+}
+
 int sim_bugs_table(const char *path, unsigned only, uint64_t count, unsigned jobs)
 {
-    unsigned missed, searched = 0, rows = 0;
+    unsigned missed, rare, searched = 0, rows = 0;
 #ifndef LEAT_BUGS
     fputs("leat-sim: leat-sim-bugs has them\n", stderr);
     return 2;
 #endif
     if (!table_read(path, only)) return 2;
+    rare_set_aside(count);
     rows_try(jobs);
     for (unsigned i = 0; i < table.count; i++) {
         const struct row *row = &table.rows[i];
@@ -313,6 +355,7 @@ int sim_bugs_table(const char *path, unsigned only, uint64_t count, unsigned job
     rows_explore(true, jobs);
     worlds_search(count, jobs);
     rows_explore(false, jobs);
+    rare_try(jobs);
     for (unsigned i = 0; i < table.count; i++) {
         const struct row *row = &table.rows[i];
         if (row->setting.bug)
@@ -323,7 +366,9 @@ int sim_bugs_table(const char *path, unsigned only, uint64_t count, unsigned job
     }
     fflush(stdout);
     missed = missed_tell(only, count);
-    fprintf(stderr, "%u bugs, %u not found by the seed of their row, %u not found at all\n", rows,
-            searched, missed);
+    rare = rare_tell(count);
+    fprintf(stderr,
+            "%u bugs, %u not found by the seed of their row, %u rare, %u not found at all\n", rows,
+            searched, rare, missed);
     return missed ? 1 : 0;
 }
