@@ -370,5 +370,5 @@ int sim_bugs_table(const char *path, unsigned only, uint64_t count, unsigned job
     fprintf(stderr,
             "%u bugs, %u not found by the seed of their row, %u rare, %u not found at all\n", rows,
             searched, rare, missed);
-    return missed ? 1 : 0;
+    return missed || rare ? 1 : 0;
 }
