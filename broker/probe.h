@@ -67,6 +67,7 @@ struct leat_partition_seen {
     struct leat_groups *groups;            /* of a home log that has been read; else NULL */
     bool going;                            /* deleted or stopped: no new work */
     bool drained;                          /* stopped, to go to another owner */
+    bool blocked;                          /* appends wait for room in the log */
     bool moves;                            /* another owner is asked for, or has it */
 };
 /** The next one, core by core; the first one when all of `seen` is zero. false: no more, or it has no cores. */

@@ -20,6 +20,9 @@ void leat_log_see(const struct leat_log *log, struct leat_log_seen *out_seen)
         .head_records = head->record_count,
         .head_acked = head->acked_bytes == head->writer.used,
         .safe_offset = old->seg ? old->safe_offset : head->safe_offset,
+        .appends_wait = !leat_list_empty(&log->waiting),
+        .acked_offset = log_acked(log),
+        .next_offset = log->next_offset,
         .trim_segment = log->trim_segment,
     };
 }

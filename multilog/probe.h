@@ -22,8 +22,10 @@ struct leat_log_seen {
     const struct leat_segment
         *old; /* the segment before the head, until its close is safe; NULL: none */
     uint64_t head_records;
-    bool head_acked;       /* all bytes of the head are */
-    uint64_t safe_offset;  /* records below it are safe; of `old` as long as it is there */
+    bool head_acked;      /* all bytes of the head are */
+    uint64_t safe_offset; /* records below it are safe; of `old` as long as it is there */
+    bool appends_wait;    /* batches of it are not acked yet */
+    uint64_t acked_offset, next_offset;
     uint64_t trim_segment; /* retention gives up the segments before it */
 };
 void leat_log_see(const struct leat_log *log, struct leat_log_seen *out_seen);

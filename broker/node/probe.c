@@ -152,6 +152,7 @@ static bool log_see(const struct leat_partition *partition, uint32_t core, uint3
         .copies = partition->copies,
         .groups = partition->groups,
         .going = leat_partition_goes(partition),
+        .blocked = !leat_list_empty(&partition->blocked),
         .drained = partition->state == LEAT_PARTITION_DRAINED,
         .moves =
             partition->moving || partition->state == LEAT_PARTITION_DRAINED || partition->give_up,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A consumer of its own that now and then asks for the place of a record that it has read, keeps the place, and later
  * goes back to it: the next record that the consumer sees is the first of that record's batch. */
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 enum {

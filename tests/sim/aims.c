@@ -10,6 +10,7 @@
 #include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "replication/primary/probe.h"
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 enum {

@@ -6,6 +6,7 @@
 
 #include "broker/probe.h"
 #include "replication/backup/probe.h"
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 enum {

@@ -2,6 +2,7 @@
 /* An aim (aims.c) at the first starts of a machine, in some of the cluster seeds, while the cluster forms: one machine
  * is struck while it makes its files, starts anew with what is left of them, and is struck again. A write or a flush is
  * refused, the process is killed inside a port call, or the power goes at a disk operation. */
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 enum {

@@ -4,6 +4,7 @@
  * themselves. So that flush fails, and the process is killed soon: the memory of the segments stays as it was. */
 #include <string.h>
 
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 enum {

@@ -8,6 +8,7 @@
 
 #include "broker/probe.h"
 #include "coordinator/probe.h"
+#include "tests/sim/aims.h"
 #include "tests/sim/deletes.h"
 
 enum {

@@ -8,6 +8,7 @@
 #include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "multilog/probe.h"
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/truth.h"
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 #include "wire/entry.h"
 

@@ -2,6 +2,7 @@
 /* An aim (aims.c) at trims, in some of the seeds of one server. Where a log begins then is said by a trim
  * entry alone, and the log's first segments go when the entry is safe. Half of the times that retention has chosen
  * segments the next flush fails, which is mostly the flush of the trim entry. Soon the power goes. */
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes wrong, when: chosen by the seed, one fault at a time, while producers are at work. */
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 #include <stdio.h>

@@ -24,6 +24,7 @@ struct out { /* one queued piece */
 };
 
 static void conn_read(struct sim_world *world, struct sim_event *event);
+static void chunk_arrived(struct sim_world *world, struct sim_event *event);
 
 /* The connections of living processes, beginning with `from`, which is looked at already. Those that
  * have ended and hold nothing any more leave the list: thousands end in a seed. */
@@ -227,7 +228,7 @@ void sim_conn_end_send(struct leat_conn *conn)
 {
     if (conn->end_sent || !conn->peer) return;
     conn->end_sent = true;
-    sim_chunk_send(conn, NULL, 0);
+    sim_chunk_send(conn, NULL, 0, chunk_arrived);
 }
 
 /* ---- sending ---- */
@@ -281,7 +282,7 @@ static void conn_flush(struct leat_conn *conn)
         }
         if (!filled) continue;
         conn->taken_us = world->now_us;
-        sim_chunk_send(conn, piece, filled);
+        sim_chunk_send(conn, piece, filled, chunk_arrived);
     }
 }
 
@@ -447,7 +448,7 @@ static void end_look(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
-void sim_chunk_arrived(struct sim_world *world, struct sim_event *event)
+static void chunk_arrived(struct sim_world *world, struct sim_event *event)
 {
     struct sim_chunk *chunk = event->a;
     struct leat_conn *conn = chunk->to;

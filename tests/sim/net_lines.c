@@ -62,7 +62,7 @@ static void chunk_leave(struct leat_conn *from, struct sim_chunk *chunk)
     if (cut_us > at_us) at_us = cut_us + sim_rng_below(&world->net, 5000);
     if (at_us < from->last_arrival_us) at_us = from->last_arrival_us;
     from->last_arrival_us = at_us;
-    sim_world_at(world, at_us, sim_chunk_arrived, chunk)->n = chunk->bytes;
+    sim_world_at(world, at_us, chunk->arrived, chunk)->n = chunk->bytes;
 }
 
 static struct sim_line *slow_line(const struct leat_conn *from)
@@ -141,7 +141,8 @@ static void packet_put(struct sim_line *line, struct leat_conn *from, struct sim
     if (!line->sending) line_go_on(from->actor->world, line);
 }
 
-void sim_chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes)
+void sim_chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes,
+                    sim_chunk_arrived_fn arrived)
 {
     struct sim_line *line = slow_line(from);
     size_t most = line ? PACKET_BYTES : bytes;
@@ -150,6 +151,7 @@ void sim_chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes)
         struct sim_chunk *chunk = malloc(sizeof *chunk + part);
         LEAT_ASSERT(chunk != NULL);
         chunk->to = from->peer;
+        chunk->arrived = arrived;
         chunk->bytes = (uint32_t)part;
         if (part) memcpy(chunk->data, data, part);
         from->under_way += part;

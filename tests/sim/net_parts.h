@@ -20,8 +20,8 @@ struct leat_conn {
     unsigned sends_out; /* whose on_sent has not run */
     uint64_t last_arrival_us;
     uint64_t line_turn; /* of its next packet on a slow line */
-    uint64_t taken;    /* by the network, in all */
-    uint64_t taken_us; /* when it last took some, or something came to wait */
+    uint64_t taken;     /* by the network, in all */
+    uint64_t taken_us;  /* when it last took some, or something came to wait */
     bool dirty, end_sent;
     bool silent; /* this end is gone; the other is told when it sends after silent_until_us */
     uint64_t silent_until_us;
@@ -41,8 +41,12 @@ struct leat_conn {
     uint64_t id;
 };
 
+/* An event whose `a` is a chunk: the bytes arrive. */
+typedef void (*sim_chunk_arrived_fn)(struct sim_world *world, struct sim_event *event);
+
 struct sim_chunk { /* bytes under way; bytes 0 = the end */
     struct leat_conn *to;
+    sim_chunk_arrived_fn arrived;
     uint32_t bytes;
     uint8_t data[];
 };
@@ -63,12 +67,10 @@ void sim_conn_intake_leave(struct leat_conn *conn);
 /** It is read soon, if there is anything and it may be. */
 void sim_conn_read_post(struct leat_conn *conn);
 
-/** An event whose `a` is a chunk: the bytes arrive. */
-void sim_chunk_arrived(struct sim_world *world, struct sim_event *event);
-
 /* ---- net_lines.c ---- */
 /** Bytes leave a connection, and arrive later; 0: its end. */
-void sim_chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes);
+void sim_chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes,
+                    sim_chunk_arrived_fn arrived);
 /** So many bytes may be on their way. */
 size_t sim_conn_window(const struct leat_conn *conn);
 /** The connection's machine loses its power: what waits for a slow line is gone. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A seed, from its first event to its verdict. */
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 #include <stdio.h>

@@ -432,10 +432,6 @@ void sim_nodes_strike_soon(struct scenario *scenario);
 /** Everything works again, on and between the machines. */
 void sim_nodes_heal(struct scenario *scenario);
 
-/* ---- aims.c ---- */
-/** Now and then something is struck in the middle, from now on. */
-void sim_aims_start(struct scenario *scenario);
-
 /* ---- traps.c ---- */
 /** In a few seeds: what only several faults together bring about, now and then, from now on. */
 void sim_traps_start(struct scenario *scenario);
@@ -465,37 +461,6 @@ bool sim_trap_choose_early(struct scenario *scenario, const struct scenario_opti
 void sim_trap_choose(struct scenario *scenario);
 void sim_trap_start(struct scenario *scenario);
 
-/* ---- aims_adopt.c ---- */
-/** Replicas that become a log's are struck, now and then, from now on. */
-void sim_aim_adopt_start(struct scenario *scenario);
-/* ---- aims_first.c ---- */
-/** Which machine's first starts are struck, if any. Before they begin. */
-void sim_aim_first_choose(struct scenario *scenario);
-/** It starts now. */
-void sim_aim_first_boot(struct sim_server *server);
-
-/* ---- aims_grown.c ---- */
-/** In some of the seeds of one server. */
-void sim_aim_grown_start(struct scenario *scenario);
-
-/* ---- aims_place.c ---- */
-/** That consumer is about to go back to the place that it has kept. True: not yet. */
-bool sim_aim_place_waits(struct sim_client *client);
-
-/* ---- aims_hold.c ---- */
-/** In some of the cluster seeds that delete streams. */
-void sim_aim_hold_choose(struct scenario *scenario);
-/** A node of a cluster starts; an orderly stop of such a node begins. */
-void sim_aim_hold_boot(struct sim_server *server);
-void sim_aim_hold_stop(struct sim_server *server);
-
-/* ---- aims_trim.c ---- */
-/** Of one server: in some of the seeds a disk fails, and the power goes, when retention trims. */
-void sim_aim_trim_start(struct scenario *scenario);
-
-/* ---- aims_move.c ---- */
-/** In a few seeds all faults strike while a streamlet moves; false: this is none of them. */
-bool sim_aim_move_start(struct scenario *scenario);
 /* ---- traps_handed.c ---- */
 /** Has the seed that? After all other choices, before streams are chosen. */
 bool sim_trap_handed_choose(struct scenario *scenario);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What checkers and faults do when a server starts or dies, and what a server's complaints excuse. */
+#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
 
 #include <stdio.h>

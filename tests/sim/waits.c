@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/data/partition.h"
 #include "broker/probe.h"
 #include "coordinator/probe.h"
-#include "multilog/internal.h"
+#include "multilog/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/disk_parts.h"
@@ -161,12 +160,13 @@ static bool all_are_joined(unsigned bits, uint64_t now_us)
 
 /* How long an ack may wait; 0: a fault concerns the log. */
 static uint64_t limit_us(const struct scenario *scenario, unsigned owner,
-                         const struct leat_partition_seen *partition)
+                         const struct leat_partition_seen *partition,
+                         const struct leat_log_seen *seen)
 {
     uint64_t now_us = scenario->world->now_us;
     struct needed needed = {.whole = true};
     uint32_t copies = 1;
-    if (partition->going || partition->moves || partition->log->state != LEAT_LOG_SERVING ||
+    if (partition->going || partition->moves || seen->state != LEAT_LOG_SERVING ||
         !leader_leads(scenario, now_us))
         return 0;
     if (partition->copies) {
@@ -203,18 +203,19 @@ static void log_look(struct scenario *scenario, unsigned owner,
                      const struct leat_partition_seen *partition)
 {
     struct sim_world *world = scenario->world;
-    const struct leat_partition *at = partition->at;
+    struct leat_log_seen seen;
     struct leat_log_ref ref = partition->ref;
     if (!partition->log || !is_owner(scenario, owner, ref) ||
         !sim_stream_of(scenario, ref.stream, &ref.stream))
         return;
-    uint64_t acked = partition->log->acked_offset, most_us = limit_us(scenario, owner, partition);
-    bool waits_now = !leat_list_empty(&partition->log->waiting) || !leat_list_empty(&at->blocked);
+    leat_log_see(partition->log, &seen);
+    uint64_t acked = seen.acked_offset, most_us = limit_us(scenario, owner, partition, &seen);
+    bool waits_now = seen.appends_wait || partition->blocked;
     struct waits_log *log = &waits.logs[ref.stream][ref.streamlet][ref.log];
     bool new_here = world->now_us > log->seen_us + SEEN_US;
     log->seen_us = world->now_us;
     if (new_here || !waits_now || acked >= log->end || !most_us || most_us != log->limit_us) {
-        uint64_t next = partition->log->next_offset;
+        uint64_t next = seen.next_offset;
         *log = (struct waits_log){.seen_us = world->now_us,
                                   .end = next > acked ? next : acked + 1,
                                   .since_us = world->now_us,
