@@ -6,6 +6,7 @@
 
 #include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
+#include "tests/sim/swift.h"
 
 enum {
     SEEDS_PER_MILLE = 300,
@@ -49,6 +50,7 @@ void sim_aim_grown_start(struct scenario *scenario)
     struct sim_world *world = scenario->world;
     memset(&aim, 0, sizeof aim);
     sim_rng_init(&aim.rng, world->seed, "aim-grown");
-    if (sim_rng_chance(&aim.rng, SEEDS_PER_MILLE))
+    /* A torment tells how long others wait, for which the server has to live on. */
+    if (!sim_torment_is_chosen(scenario) && sim_rng_chance(&aim.rng, SEEDS_PER_MILLE))
         sim_world_at(world, world->now_us + LOOK_US, look, &scenario->servers[0]);
 }

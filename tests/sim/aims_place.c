@@ -42,7 +42,7 @@ bool sim_aim_place_waits(struct sim_client *client)
     struct scenario *scenario = client->scenario;
     struct sim_address *address = &client->address;
     struct sim_rng rng;
-    if (!scenario->closed_rot || scenario->faults_over) return false;
+    if (!scenario->closed_rot || scenario->deletes || scenario->faults_over) return false;
     struct leat_log_ref log = address->log;
     log.stream = scenario->streams[log.stream].id;
     const struct leat_segment *seg = sim_closed_find(scenario, log, address->at.segment);

@@ -24,7 +24,8 @@ static const struct {
               {3, false, false, false, "three"},
               {1, false, false, false, "one"},
               {3, true, true, false, "three --hard --deletes"},
-              {3, true, false, true, "three --hard --hasty"}};
+              {3, true, false, true, "three --hard --hasty"},
+              {3, true, true, true, "three --hard --deletes --hasty"}};
 enum { WORLDS = sizeof worlds / sizeof *worlds };
 
 const char *sim_bug_name(unsigned bug)

@@ -11,5 +11,7 @@ void sim_swift_end(void);
 /* ---- torment.c ---- */
 /** In a part of the seeds of one node and one core somebody gives that core much to do. */
 void sim_torment_start(struct scenario *scenario);
+/** Has the seed a torment, unless it is a calm one? */
+bool sim_torment_is_chosen(const struct scenario *scenario);
 
 #endif

@@ -256,12 +256,23 @@ static void step(struct sim_world *world, struct sim_event *event)
     sim_actor_post(torment.actor, STEP_US, step, event->a);
 }
 
+static bool is_chosen(const struct scenario *scenario, struct sim_rng *rng)
+{
+    sim_rng_init(rng, scenario->world->seed, "torment");
+    if (scenario->server_count > 1 || scenario->cores > 1) return false;
+    return sim_rng_chance(rng, TORMENT_PER_MILLE);
+}
+
+bool sim_torment_is_chosen(const struct scenario *scenario)
+{
+    struct sim_rng rng;
+    return is_chosen(scenario, &rng);
+}
+
 void sim_torment_start(struct scenario *scenario)
 {
     struct sim_rng rng;
-    sim_rng_init(&rng, scenario->world->seed, "torment");
-    if (scenario->server_count > 1 || scenario->cores > 1) return;
-    if (!sim_rng_chance(&rng, TORMENT_PER_MILLE)) return;
+    if (!is_chosen(scenario, &rng)) return;
     memset(&torment, 0, sizeof torment);
     torment.scenario = scenario;
     torment.floods = sim_rng_chance(&rng, FLOODS_PER_MILLE);
