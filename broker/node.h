@@ -29,7 +29,7 @@ enum {
     LEAT_NODE_PRESSED_US = 500 * 1000,
     LEAT_NODE_PARK_PRESSED_US = 1000 * 1000,
     LEAT_NODE_SHORT_US = 2 * 1000 * 1000, /* every core has looked after its logs by then */
-    LEAT_ADDRESS_CONNECTIONS = 16384, /* of one address, unless the operator says otherwise */
+    LEAT_ADDRESS_CONNECTIONS = 16384,     /* of one address, unless the operator says otherwise */
 };
 
 /* Of a cluster; node_address NULL: a server alone. Strings outlive the node. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A seed, from its first event to its verdict. */
-#include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
+#include "tests/sim/aims.h"
 
 #include <stdio.h>
 #include <stdlib.h>
