@@ -11,7 +11,7 @@ static uint32_t slots_free(const struct leat_links *links)
 {
     uint32_t count = 0;
     const struct leat_link_slot *it = links->free_slots.first;
-    for (; it; memcpy(&it, it, sizeof it)) {
+    for (; it; memcpy(&it, (const void *)it, sizeof it)) {
         assert_null(it->big);
         assert_null(it->call);
         assert_null(it->answer);
