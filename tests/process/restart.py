@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stops, kills and starts under producers that go on by themselves; what a start reads."""
 import json
+import signal
 import subprocess
 import threading
+import time
 
 from rig import Server, check, equal, line_read, main, until
 
@@ -136,6 +138,26 @@ def test_a_start_reads_open_segments_only():
     # One log has one open segment, of 8 MiB at most, read when it is found and when it is closed.
     for read in (large_stop, large_kill):
         check(read < 24 << 20, 'bytes read at start', read)
+
+
+def test_a_start_that_is_asked_to_stop_keeps_what_memory_has():
+    """Of a killed server, whose open segments are in memory alone: no log is there to be parked when the start ends early."""
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 2, '--durability', 'memory')
+    wanted = [f'value {i}' for i in range(2000)]
+    server.produce('s', wanted)
+    server.kill()
+    ends = []
+    for pause_ms in range(0, 60, 2):
+        server.launch()
+        time.sleep(pause_ms / 1000)
+        server.process.send_signal(signal.SIGTERM)
+        ends.append(server.wait())
+    print('  ends of starts:', ends)
+    check(0 in ends, 'no start was stopped in order', ends)
+    server.start()
+    equal(sorted(server.values('s')), sorted(wanted), 'what was acked before the kill')
+    server.stop()
 
 
 if __name__ == '__main__':

@@ -490,6 +490,17 @@ static void ask_to_stop(struct server *server)
     leat_os_world_post(server->world, LEAT_ACTOR_CORE_0, &server->stop_mail);
 }
 
+/* SUBTLE: a start that is asked to stop ends as if killed.
+ *  1. A server is killed. Of level memory, segments that were open then are in the shared memory alone.
+ *  2. The server starts anew, and is asked to stop before its logs are there.
+ *  3. If the stop was one in order, no log would park these segments, all else would be flushed, and the shared memory
+ *     would be given up, with acked records in it. */
+static void end_before_ready(void)
+{
+    leat_node_log_info("asked to stop before it was ready: its memory stays for the next start");
+    _exit(EXIT_STOPPED);
+}
+
 static int run(struct server *server, int signals)
 {
     bool said = false, asked = false;
@@ -513,6 +524,7 @@ static int run(struct server *server, int signals)
         if (wait_for_event(server, signals) && !asked) {
             asked = true;
             leat_os_notify("STOPPING=1");
+            if (!__atomic_load_n(&server->up, __ATOMIC_ACQUIRE)) end_before_ready();
             leat_node_log_info("asked to stop: writing everything to disk");
             ask_to_stop(server);
         }
