@@ -125,7 +125,7 @@ static uint32_t refused_words(const struct leat_log *log, char *out, size_t byte
     uint32_t count = 0;
     for (uint32_t i = 0; log->damage_look && i < log->slot_count; i++) {
         const struct log_slot *slot = log_slot_at(log, i);
-        if (slot->mend != LOG_MEND_REFUSED || slot->dropping) continue;
+        if (!log_slot_is_refused(log, slot)) continue;
         if (count++ == 0) first = slot->seg;
     }
     if (first)
@@ -287,7 +287,7 @@ leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes)
         return rc;
     }
     if (places_words(log, out, bytes) > 0) return LEAT_E_DAMAGED;
-    if (refused_words(log, out, bytes) > 0) return LEAT_E_DISK;
+    if (refused_words(log, out, bytes) > 0) return LEAT_E_DAMAGED;
     if (!log_front_is_unknown(log) && !log_backfill_runs(log) && !LEAT_BUG(DAMAGE_UNTOLD))
         log->damage_look = false;
     return LEAT_OK;

@@ -283,6 +283,13 @@ struct leat_log {
     void *on_end_arg;
 };
 
+/* Another node has the segment whole, and this node's disk does not take it: readers here are told to try again. */
+static inline bool log_slot_is_refused(const struct leat_log *log, const struct log_slot *slot)
+{
+    return slot->mend == LOG_MEND_REFUSED && !slot->dropping && !slot->given_up &&
+           slot->seg->next_offset > log->first_offset;
+}
+
 static inline uint64_t log_now(const struct leat_log *log)
 {
     return log->env->clock->now_us(log->env->clock->ctx);

@@ -306,7 +306,6 @@ leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *ou
 
 uint64_t leat_log_acked_offset(const struct leat_log *log)
 {
-    LEAT_ASSERT_OWNER(log->options.actor);
     return atomic_load_explicit(&log->acked_offset, memory_order_acquire);
 }
 

@@ -407,9 +407,9 @@ struct leat_log_damage {
 bool leat_log_damage_find(const struct leat_log *log, uint64_t *at,
                           struct leat_log_damage *out) LEAT_NODISCARD;
 /** The state of the log for an operator, in words: why it takes no appends (LEAT_E_LOG_INCOMPLETE, _DAMAGED, _DISK),
- * or which records are damaged or missing (LEAT_E_DAMAGED), or which segment this node's disk does not take from
- * another node (LEAT_E_DISK, in SERVING). LEAT_OK and "": no trouble. Cheap where there was never
- * any. Thread: owner core. */
+ * or which records are damaged or missing, or are in a segment that this node's disk does not take from another node
+ * (LEAT_E_DAMAGED). Of these, only what leat_log_damage_find() finds can be given up. LEAT_OK and "": no trouble.
+ * Cheap where there was never any. Thread: owner core. */
 leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes) LEAT_NODISCARD;
 /* Bytes that a start has passed over, after the end of a segment. One copy can't tell a torn write, which was never
  * acked, from an acked write that was damaged later. */

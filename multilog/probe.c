@@ -25,6 +25,8 @@ void leat_log_see(const struct leat_log *log, struct leat_log_seen *out_seen)
         .next_offset = log->next_offset,
         .trim_segment = log->trim_segment,
     };
+    for (uint32_t i = 0; log->damage_look && i < log->slot_count; i++)
+        out_seen->refused |= log_slot_is_refused(log, log_slot_at(log, i));
 }
 
 static struct leat_log_segment_seen slot_see(const struct log_slot *slot)

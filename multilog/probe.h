@@ -16,6 +16,7 @@ struct leat_log_seen {
     bool
         older_come; /* older segments come from other nodes, or these are asked for the first time */
     bool damage_look;  /* leat_log_damage_find() may find something */
+    bool refused;      /* the disk does not take a segment from another node */
     leat_err place_rc; /* the answer to the last request for a segment */
     uint32_t segment_count;
     const struct leat_segment *head; /* NULL: none */

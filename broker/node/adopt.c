@@ -137,8 +137,7 @@ void leat_adopt_damage_tell(struct leat_core *core, struct leat_partition *parti
     const struct leat_log_ref *ref = &partition->ref;
     const char *name = partition->stream->desc->name;
     char why[256];
-    leat_err rc = leat_log_trouble(partition->log, why, sizeof why);
-    if ((rc == LEAT_OK || rc == LEAT_E_DISK) && !LEAT_BUG(DAMAGE_CRIED)) {
+    if (leat_log_trouble(partition->log, why, sizeof why) == LEAT_OK && !LEAT_BUG(DAMAGE_CRIED)) {
         partition->damage_untold = !leat_log_front_known(partition->log);
         return;
     }

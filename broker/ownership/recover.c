@@ -267,8 +267,16 @@ static bool range_words(struct leat_log *log, char *out, size_t bytes, bool *out
 {
     struct leat_log_passed passed;
     leat_log_passed_over(log, &passed);
-    bool lacks = leat_log_trouble(log, out, bytes) == LEAT_E_DAMAGED;
-    if (!lacks) out[0] = '\0';
+    struct leat_log_info info;
+    struct leat_log_damage damage;
+    uint64_t at = 0;
+    leat_log_info(log, &info);
+    bool lacks = leat_log_trouble(log, out, bytes) != LEAT_OK;
+    /* A segment that only this node's disk refuses is not lost. */
+    if (info.state == LEAT_LOG_SERVING && !leat_log_damage_find(log, &at, &damage)) {
+        lacks = false;
+        out[0] = '\0';
+    }
     size_t used = strlen(out);
     if (passed.bytes > 0)
         snprintf(out + used, bytes - used,

@@ -131,6 +131,8 @@ static void serves(bool damaged, bool passed)
     begin();
     it.info.state = LEAT_LOG_SERVING;
     it.trouble = damaged ? LEAT_E_DAMAGED : LEAT_OK;
+    it.damages[0] = (struct leat_log_damage){.first_offset = 3, .end_offset = 6};
+    it.damage_count = damaged;
     if (passed) it.passed = (struct leat_log_passed){.bytes = 1, .next_offset = 33};
 }
 
@@ -174,6 +176,7 @@ static void loss_between_others_is_accepted(void **state)
         } else {
             assert_said("node log warn: stream 7, streamlet 1, log 0\nskip missing\n");
             it.trouble = LEAT_OK;
+            it.damage_count = 0;
             it.passed.bytes = 0;
             it.info.first_offset = 44;
             skipped();
@@ -200,6 +203,38 @@ static void loss_that_could_not_be_accepted_is_told(void **state)
     alone_deliver();
     assert_said(
         "refuse AGAIN: not all of its loss could be accepted: offsets 3 to 5 are damaged\n");
+    end();
+}
+
+/* Goal: a log that its disk stopped while the loss was being noted has not noted it. */
+static void loss_of_a_log_that_stops_is_not_accepted(void **state)
+{
+    (void)state;
+    serves(true, false);
+    accepts();
+    said_enough();
+    it.info.state = LEAT_LOG_STOPPED;
+    it.trouble = LEAT_E_DISK;
+    it.damage_count = 0;
+    skipped();
+    assert_said("mail to 1\n");
+    alone_deliver();
+    assert_said_first("refuse AGAIN: not all of its loss could be accepted: ");
+    said_enough();
+    end();
+}
+
+/* Goal: a segment that only this node's disk refuses is trouble, and nothing of it can be given up. */
+static void segment_that_the_disk_refuses_is_not_given_up(void **state)
+{
+    (void)state;
+    serves(true, false);
+    it.damage_count = 0;
+    accepts();
+    assert_said("mail to 1\n");
+    alone_deliver();
+    assert_said_first("refuse INVALID: nothing is missing or known to be damaged");
+    said_enough();
     end();
 }
 
@@ -298,6 +333,8 @@ int main(void)
         cmocka_unit_test(loss_between_others_is_accepted),
         cmocka_unit_test(loss_that_could_not_be_accepted_is_told),
         cmocka_unit_test(loss_is_accepted_once_at_a_time),
+        cmocka_unit_test(loss_of_a_log_that_stops_is_not_accepted),
+        cmocka_unit_test(segment_that_the_disk_refuses_is_not_given_up),
         cmocka_unit_test(loss_is_not_accepted_while_a_node_is_down),
         cmocka_unit_test(call_is_checked),
         cmocka_unit_test(call_waits_for_its_stream),

@@ -178,7 +178,7 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     uint64_t at = 0;
     struct leat_log_damage damage;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DISK);
+        assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DAMAGED);
         assert_non_null(strstr(why, "segment 1 ("));
     }
     assert_false(leat_log_damage_find(fake->log, &at, &damage));

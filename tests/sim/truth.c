@@ -101,6 +101,7 @@ static void partition_look(struct scenario *scenario, const struct leat_partitio
     out->damaged = leat_log_damage_find(log, &at, &damage);
     struct leat_log_seen seen;
     leat_log_see(log, &seen);
+    out->damaged |= seen.refused;
     out->full = seen.place_rc == LEAT_E_DISK_FULL && sim_disk_is_full(out->owner->disk);
     for (uint32_t i = 0; i < seen.segment_count; i++) {
         struct leat_log_segment_seen segment = leat_log_see_segment(log, i);
