@@ -83,10 +83,9 @@ struct leat_node {
     size_t inherited_count;
     struct leat_timer name_timer;
     unsigned name_tries;
-    bool joining; /* a new node of a cluster whose id it has yet to learn */
-    enum leat_node_life
-        life; /* leat_node_enter(); core 0's, other cores read it while they serve */
-    _Atomic uint32_t highest_stream; /* id ever given out, as far as the coordinator here knows */
+    bool joining;                     /* a new node of a cluster whose id it has yet to learn */
+    _Atomic enum leat_node_life life; /* leat_node_enter(): core 0; other cores read it */
+    _Atomic uint32_t highest_stream;  /* id ever given out, as far as the coordinator here knows */
     /* Coming up. */
     const struct leat_found *found;
     size_t found_count;
@@ -121,12 +120,13 @@ static inline void leat_node_enter(struct leat_node *node, enum leat_node_life t
         [LEAT_LIFE_GIVES_UP] = 0,
     };
     LEAT_ASSERT(follow[node->life] & 1u << to);
-    node->life = to;
+    atomic_store_explicit(&node->life, to, memory_order_relaxed);
 }
 /** Its logs are there: it serves, or parks them. */
 static inline bool leat_node_is_up(const struct leat_node *node)
 {
-    return node->life == LEAT_LIFE_UP || node->life == LEAT_LIFE_STOPS;
+    enum leat_node_life life = atomic_load_explicit(&node->life, memory_order_relaxed);
+    return life == LEAT_LIFE_UP || life == LEAT_LIFE_STOPS;
 }
 
 enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
