@@ -4,6 +4,7 @@
 #define LEAT_TESTS_ROWS_STRAIGHT_H
 
 #include "tests/rows.h"
+#include "wire/message.h"
 
 struct rows_straight {
     leat_msg_row_fn row;
