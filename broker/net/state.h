@@ -83,9 +83,9 @@ struct leat_node {
     size_t inherited_count;
     struct leat_timer name_timer;
     unsigned name_tries;
-    bool joining;                     /* a new node of a cluster whose id it has yet to learn */
-    _Atomic enum leat_node_life life; /* leat_node_enter(): core 0; other cores read it */
-    _Atomic uint32_t highest_stream;  /* id ever given out, as far as the coordinator here knows */
+    bool joining;             /* a new node of a cluster whose id it has yet to learn */
+    enum leat_node_life life; /* leat_node_enter(): core 0; others read it by leat_node_is_up() */
+    _Atomic uint32_t highest_stream; /* id ever given out, as far as the coordinator here knows */
     /* Coming up. */
     const struct leat_found *found;
     size_t found_count;
@@ -120,12 +120,12 @@ static inline void leat_node_enter(struct leat_node *node, enum leat_node_life t
         [LEAT_LIFE_GIVES_UP] = 0,
     };
     LEAT_ASSERT(follow[node->life] & 1u << to);
-    atomic_store_explicit(&node->life, to, memory_order_relaxed);
+    __atomic_store_n(&node->life, to, __ATOMIC_RELAXED);
 }
 /** Its logs are there: it serves, or parks them. */
 static inline bool leat_node_is_up(const struct leat_node *node)
 {
-    enum leat_node_life life = atomic_load_explicit(&node->life, memory_order_relaxed);
+    enum leat_node_life life = __atomic_load_n(&node->life, __ATOMIC_RELAXED);
     return life == LEAT_LIFE_UP || life == LEAT_LIFE_STOPS;
 }
 
