@@ -113,10 +113,12 @@ static void reader_goes_on_over_ends_of_groups(void **state)
         if (evicted) continue;
         struct leat_segment *first = segment_of(fake, 0); /* comes back to memory alone */
         first->buffer = fake_buffer(first->capacity);
+        fake->log->memory_bytes += first->capacity;
         memcpy(first->buffer, fake_held_of(fake, first)->file, first->capacity);
         read = (struct leat_read){.by_position = true, .position = {0, 0, first->extent.bytes}};
         assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
         assert_int_equal(read.first.v, first->next_offset);
+        fake->log->memory_bytes -= first->capacity;
         free(first->buffer);
         first->buffer = NULL;
     }
