@@ -592,7 +592,6 @@ void sim_ends_start(void);
 void sim_attempts_watch(struct sim_server *server);
 
 /* ---- waits.c ---- */
-enum { SIM_ACK_US_MAX = 250 * 1000 }; /* as swift.c has it */
 void sim_waits_start(void);
 /** Do acks of a log wait that no fault concerns? */
 void sim_waits_look(struct scenario *scenario);

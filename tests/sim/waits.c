@@ -2,7 +2,7 @@
 /* Acks of a log that no fault concerns do not wait, whatever happens between other nodes (A10).
  * - A log needs its owner, the nodes with copies of its newest segments, the coordinators' leader, and a majority of
  *   the coordinators. If all of these are whole and reach each other, and have been so for SETTLE_US, what was
- *   appended is acked within SIM_ACK_US_MAX.
+ *   appended is acked within WHOLE_US_MAX.
  * - If only lines between the owner and copies are slow, and the owner reaches enough other nodes, the copy behind the
  *   slow line is given up: what was appended is acked within LEFT_US_MAX.
  * visits.c looks every 10 ms while faults last. Looking draws no random number and schedules nothing. */
@@ -19,9 +19,10 @@
 #include "tests/sim/scenario.h"
 
 enum {
-    SETTLE_US = 1000 * 1000,   /* after a fault, a start, a change of leader */
-    LEFT_US_MAX = 3000 * 1000, /* a backup that takes no write is left after 2 s */
-    SEEN_US = 50 * 1000,       /* a log that was not here at the last looks */
+    SETTLE_US = 1000 * 1000,        /* after a fault, a start, a change of leader */
+    LEFT_US_MAX = 10 * 1000 * 1000, /* a backup that takes no write is left after 2 s */
+    WHOLE_US_MAX = 5000 * 1000,
+    SEEN_US = 50 * 1000, /* a log that was not here at the last looks */
     ALL_OTHERS = SIM_SERVERS_MAX,
 };
 
@@ -177,7 +178,7 @@ static uint64_t limit_us(const struct scenario *scenario, unsigned owner,
     }
     unsigned first = 1u << owner | 1u << waits.leader;
     if (needed.whole && all_are_joined(needed.bits | first, now_us))
-        return scenario->world->rmem_slow_per_mille ? LEFT_US_MAX : SIM_ACK_US_MAX;
+        return scenario->world->rmem_slow_per_mille ? LEFT_US_MAX : WHOLE_US_MAX;
     uint32_t places = 0; /* for copies, the owner's included */
     for (unsigned i = 0; i < scenario->server_count; i++) {
         if ((needed.bits >> i & 1) && !are_joined_slowly(owner, i, now_us)) return 0;
