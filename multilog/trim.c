@@ -222,10 +222,10 @@ static bool front_skip(struct leat_log *log)
     return true;
 }
 
-/* SUBTLE: a loss of a damaged last segment that is accepted early is of that segment, too.
+/* SUBTLE: a loss that is accepted while memory is still looked at is of the damaged last segment, too.
  *  1. An append finds the last segment damaged, and is refused. This node's memory is looked at for the segment.
  *  2. An operator accepts the loss before memory has answered: the segment does not count as lost yet.
- *  3. If nothing of it was given up then, readers would meet the damage behind (2), and each later start would.
+ *  3. If nothing of the segment was given up then, readers would meet the damage after (2), and so would each start.
  * A log with copies does not wait: other nodes may be asked for long, and their bytes may still come after (2). */
 static bool last_is_looked_for(const struct leat_log *log)
 {

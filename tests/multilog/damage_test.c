@@ -174,7 +174,7 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
     assert_false(leat_log_mend_end(fake->log, held->seg->id, LEAT_E_DISK));
     assert_true(held->seg->integrity == LEAT_INTEGRITY_MISSING);
-    /* Operators are told of the segment as long as the disk refuses it; nothing can be given up. */
+    /* The log names the segment as long as the disk refuses it, so that operators see it; no loss can be accepted. */
     uint64_t at = 0;
     struct leat_log_damage damage;
     for (int i = 0; i < 2; i++) {

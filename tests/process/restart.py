@@ -148,7 +148,7 @@ def test_a_start_that_is_asked_to_stop_keeps_what_memory_has():
     server.produce('s', wanted)
     server.kill()
     ends = []
-    for pause_ms in range(0, 60, 2):
+    for pause_ms in range(0, 60, 2):  # not a wait: the signal meets the start at each of its steps, whichever these are
         server.launch()
         time.sleep(pause_ms / 1000)
         server.process.send_signal(signal.SIGTERM)
