@@ -110,3 +110,10 @@ void leat_node_stop(struct leat_node *node)
         node->cores[i].stopped = true;
     leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
 }
+
+bool leat_node_pool_is_spent(const struct leat_node *node)
+{
+    if (node->life != LEAT_LIFE_STOPS && !LEAT_BUG(POOL_SPENT_BEFORE_UP)) return false;
+    return node->rc == LEAT_OK &&
+           atomic_load_explicit(&node->complaint_count, memory_order_relaxed) == 0;
+}

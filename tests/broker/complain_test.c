@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "broker/net/core.h"
+#include "broker/node.h"
 
 static char last[LEAT_COMPLAINT_BYTES_MAX + 1];
 static unsigned lines;
@@ -66,8 +67,37 @@ static void complaints_are_kept(void **state)
     free(node);
 }
 
+/* Memory may go only when a node that was up has stopped, its last flush succeeded, and nothing is damaged. */
+static void the_pool_is_spent_by_an_orderly_stop_alone(void **state)
+{
+    (void)state;
+    char *kept[LEAT_COMPLAINTS_MAX] = {NULL};
+    struct leat_node *node = calloc(1, sizeof *node);
+    assert_non_null(node);
+    node->complaints = kept;
+    node->life = LEAT_LIFE_STOPS;
+    node->rc = LEAT_OK;
+    assert_true(leat_node_pool_is_spent(node));
+    for (enum leat_node_life life = LEAT_LIFE_MADE; life <= LEAT_LIFE_GIVES_UP; life++) {
+        node->life = life;
+        assert_int_equal(leat_node_pool_is_spent(node), life == LEAT_LIFE_STOPS);
+    }
+    node->life = LEAT_LIFE_STOPS;
+    node->rc = LEAT_E_DISK;
+    assert_false(leat_node_pool_is_spent(node));
+    node->rc = LEAT_OK;
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
+    leat_node_complain(node, "segment 3 is damaged");
+    assert_false(leat_node_pool_is_spent(node));
+    leat_mem_free(kept[0]);
+    free(node);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(complaints_are_kept)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(complaints_are_kept),
+        cmocka_unit_test(the_pool_is_spent_by_an_orderly_stop_alone),
+    };
     return cmocka_run_group_tests_name("broker complain", tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ struct leat_arena *sim_arena_attach(struct sim_arena *arena, struct sim_actor *a
     return &arena->port;
 }
 
-void sim_arena_power_cut(struct sim_arena *arena)
+void sim_arena_empty(struct sim_arena *arena)
 {
     /* Private anonymous pages come back as zeros. */
     LEAT_ASSERT(madvise(arena->base, arena->limit_bytes, MADV_DONTNEED) == 0);

@@ -142,7 +142,7 @@ static void truncate_one(struct sim_server *server)
 /* With the machine goes its memory. */
 static void memory_empty(struct sim_server *server)
 {
-    sim_arena_power_cut(server->arena);
+    sim_arena_empty(server->arena);
     sim_rmem_power_cut(server->rmem_host);
 }
 

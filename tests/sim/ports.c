@@ -19,7 +19,7 @@ static void process_died(struct sim_process *process, enum sim_death death)
 {
     sim_net_process_died(process, death);
     if (process->disk) sim_disk_process_died(process, death);
-    if (process->arena && death == SIM_DEATH_POWER) sim_arena_power_cut(process->arena);
+    if (process->arena && death == SIM_DEATH_POWER) sim_arena_empty(process->arena);
     if (process->rmem_host && death == SIM_DEATH_POWER) sim_rmem_power_cut(process->rmem_host);
 }
 

@@ -61,7 +61,9 @@ static void exit_now(struct sim_world *world, struct sim_event *event)
     struct sim_server *server = event->a;
     if (!server->process->alive) return;
     sim_fault_struck(world, SIM_FAULT_RESTART);
+    bool is_spent = server->pool_is_spent;
     sim_process_die(server->process, SIM_DEATH_EXIT);
+    if (is_spent) sim_arena_empty(server->arena);
 }
 
 static void on_stopped(void *owner, leat_err rc)
@@ -69,6 +71,7 @@ static void on_stopped(void *owner, leat_err rc)
     struct sim_server *server = owner;
     struct sim_world *world = server->scenario->world;
     sim_trace(world, "server stopped: %s", leat_err_name(rc));
+    server->pool_is_spent = leat_node_pool_is_spent(server->node);
     /* The process leaves after this callback; what it queued for the network may still go. */
     sim_world_at(world, world->now_us + 500, exit_now, server);
 }
@@ -160,7 +163,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
 {
     struct sim_server *server = process->owner;
     struct scenario *scenario = server->scenario;
-    server->ready = server->stopping = false;
+    server->ready = server->stopping = server->pool_is_spent = false;
     if (death == SIM_DEATH_POWER) {
         LEAT_ASSERT(sim_death_of(server, death) == death || !scenario->power_domain);
         server->powered_us = scenario->world->now_us; /* the clock starts anew */
@@ -307,7 +310,7 @@ void sim_server_boot_later(struct sim_server *server, uint64_t delay_us)
 
 void sim_server_stop(struct sim_server *server)
 {
-    if (!server->ready || server->stopping) return;
+    if (!server->process || !server->process->alive || !server->node || server->stopping) return;
     server->stopping = true;
     server->scenario->watch->stops(server);
     sim_actor_post(server->cores[0], 0, stop_node, server->node);

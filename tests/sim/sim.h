@@ -467,6 +467,7 @@ struct sim_arena *sim_arena_create(struct sim_world *world, uint64_t limit_bytes
 void sim_arena_destroy(struct sim_arena **arena);
 /** The port for a new process: inherits unless the power was cut since. */
 struct leat_arena *sim_arena_attach(struct sim_arena *arena, struct sim_actor *actor);
-void sim_arena_power_cut(struct sim_arena *arena);
+/** After a power cut, or when what is in it has been given up. */
+void sim_arena_empty(struct sim_arena *arena);
 
 #endif

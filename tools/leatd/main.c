@@ -539,12 +539,6 @@ static int run(struct server *server, int signals)
     return server->rc == LEAT_OK ? EXIT_STOPPED : EXIT_FAILED;
 }
 
-static void count_complaint(void *arg, const char *line)
-{
-    (void)line;
-    ++*(unsigned *)arg;
-}
-
 static void end(struct server *server, bool clean)
 {
     for (uint32_t i = 0; i < server->config.cores; i++)
@@ -552,12 +546,10 @@ static void end(struct server *server, bool clean)
     leat_os_actor_join(server->world, LEAT_ACTOR_STORE);
     leat_os_actor_join(server->world, LEAT_ACTOR_COORDINATOR);
     leat_os_world_settle(server->world);
-    unsigned complaints = 0;
-    leat_node_complaints(server->node, count_complaint, &complaints);
+    bool is_spent = clean && leat_node_pool_is_spent(server->node);
     leat_node_destroy(&server->node);
     leat_kafka_close(&server->kafka);
-    /* Where something is damaged or missing its bytes may lie in memory alone. */
-    if (clean && complaints == 0) leat_os_arena_discard(server->world, LEAT_ACTOR_STORE);
+    if (is_spent) leat_os_arena_discard(server->world, LEAT_ACTOR_STORE);
     leat_os_world_destroy(&server->world);
 }
 
