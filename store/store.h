@@ -130,8 +130,9 @@ struct leat_store_port {
      */
     bool (*roll_wanted)(void *ctx, const struct leat_segment *head);
     /**
-     * Should this head have a buffer, though nobody appends: does it lack a copy that can be made now? Asked now and
-     * then. True: a parked head is resumed, a head with a buffer is not parked. NULL: never.
+     * Should this head have a buffer, though nobody appends: does it lack a copy that can be made now, or are bytes
+     * being written from its buffer? Asked now and then. True: a parked head is resumed, a head with a buffer is not
+     * parked. NULL: never.
      */
     bool (*copy_wanted)(void *ctx, const struct leat_segment *head);
     /**

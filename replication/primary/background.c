@@ -408,6 +408,9 @@ bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segmen
     if (!set || !rep_set_is_started(set) || rep_set_is_closed(set) || set->dropping ||
         log->releasing || log->fenced)
         return false;
+    /* SUBTLE: (1) A slow backup is left amid a write. (2) The head is to be parked: it may not before the write has
+     * ended, which takes seconds. (3) Appends to a head that parks wait until it has. */
+    if (set->writes && !rep_set_is_parked(set)) return true;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete) return true;

@@ -28,11 +28,17 @@ static uint64_t asked_since(const struct rep_peer *peer)
     return since_us;
 }
 
-/* The same of writes. */
+/* The same of writes. SUBTLE: (1) A backup takes a write slowly, and is left. (2) Its next session begins before that
+ * write ends. (3) If the old write counted, this session would end at once, and each one after it. So only writes of
+ * the present session count. */
 static uint64_t written_since(const struct rep_peer *peer)
 {
-    if (leat_list_empty(&peer->writes)) return UINT64_MAX;
-    return LEAT_CONTAINER(peer->writes.next, const struct rep_write, link)->posted_us;
+    LEAT_LIST_EACH(&peer->writes, link)
+    {
+        const struct rep_write *write = LEAT_CONTAINER(link, const struct rep_write, link);
+        if (rep_copy_lives(write->copy)) return write->posted_us;
+    }
+    return UINT64_MAX;
 }
 
 static uint64_t owed_since(const struct rep_peer *peer)
@@ -173,9 +179,9 @@ static bool is_silent(const struct rep_peer *peer, uint64_t now_us)
 
 static bool is_slow(const struct rep_peer *peer, uint64_t now_us)
 {
-    if (leat_list_empty(&peer->writes) || peer->state != REP_PEER_ATTACHED) return false;
-    const struct rep_write *first = LEAT_CONTAINER(peer->writes.next, struct rep_write, link);
-    return now_us >= first->posted_us + peer->primary->options.answer_us;
+    uint64_t written_us = written_since(peer);
+    return peer->state == REP_PEER_ATTACHED && written_us != UINT64_MAX &&
+           now_us >= written_us + peer->primary->options.answer_us;
 }
 
 /* One at a time: a slow core must not shed all its backups because everything looks late to it. */

@@ -471,7 +471,8 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
 /** Asks the backup for all replicas again, also for confirmed replicas. */
 void rep_audit_all(struct rep_peer *peer);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
-/** Does an idle head lack a copy that can be made now? A parked head gets true once, in its turn. */
+/** Does an idle head need its buffer: does it lack a copy that can be made now, or is it being written from? A parked
+ * head gets true once, in its turn. */
 bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segment *head);
 
 #endif

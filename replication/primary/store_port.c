@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a log asks of the store, asked of all copies: the requests come in here. */
+#include "base/bug.h"
 #include "replication/primary/state.h"
 
 static void no_set_deliver(void *actor, struct leat_mail *mail)
@@ -40,7 +41,7 @@ static void copies_write(struct rep_set *set)
  * write answers a commit: if the other copies have all bytes already (store_port_ahead()), nothing else would. */
 static bool writes_to_copies(const struct rep_set *set)
 {
-    bool some = false;
+    bool some = LEAT_BUG(LOST_WRITE_HOLDS) && set->writes > 0;
     for (unsigned i = 0; i < set->copy_count; i++)
         some |= set->copies[i]->writes > 0;
     return some;

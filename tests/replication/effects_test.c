@@ -480,6 +480,21 @@ static void woken_heads_are_paced_by_their_bytes(void **state)
     assert_int_equal(rig->primary->wakes_at_us, rig->now_us + 62500);
 }
 
+/* Goal: a head is not to be parked while a write from its buffer has not ended, even a write to a lost copy; one that
+ * is parked is not woken for that. */
+static void head_keeps_its_buffer_amid_writes(void **state)
+{
+    (void)state;
+    begun();
+    for (unsigned i = 0; i < 4; i++) {
+        bool writes = i & 1, parked = i & 2;
+        set->writes = writes;
+        set->state = parked ? REP_SET_PARKED : REP_SET_STARTED;
+        assert_int_equal(rep_head_copy_wanted(owned, set->seg), writes && !parked);
+    }
+    set->writes = 0;
+}
+
 /* ---- better places ---- */
 
 static void rack(struct leat_rep_node *node, const char *name)
@@ -608,6 +623,7 @@ int main(void)
         TRACE_TEST(copy_is_made_anew_when_its_time_has_come),
         TRACE_TEST(drop_goes_on_when_a_read_has_ended),
         TRACE_TEST(woken_heads_are_paced_by_their_bytes),
+        TRACE_TEST(head_keeps_its_buffer_amid_writes),
         TRACE_TEST(best_of_better_places_is_taken),
         TRACE_TEST(segment_with_all_copies_gets_no_better_one),
         TRACE_TEST(primary_ends_with_all_that_it_began),

@@ -399,6 +399,29 @@ static void backup_that_takes_no_writes_is_left(void **state)
     rig_free(rig);
 }
 
+/* Goal: a write that did not end with its session makes no later session slow; a write of that session does. */
+static void old_writes_do_not_end_the_next_session(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_written(2, 0);
+    rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
+    rig_answer_rows(rig, 2, LEAT_REP_FLUSH, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
+    rig_commit(rig, 0, 128, 192);
+    rig_wrote(rig, 2, LEAT_OK);
+    rig_pass(rig, 2001 * 1000);
+    assert_int_equal(rig_peer(rig, 1)->state, REP_PEER_UP); /* left */
+    assert_false(leat_list_empty(&rig_peer(rig, 1)->writes));
+    rig_pass(rig, 220 * 1000);
+    rig_grant(rig, 1);
+    rig_attached(rig, 1);
+    trace_begin();
+    for (unsigned ms = 0; ms < 3000; ms += 20)
+        assert_null(rep_silence_shed(rig->primary, rig->now_us += 20 * 1000));
+    TRACE_IS("");
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +434,7 @@ int main(void)
         TRACE_TEST(backup_that_is_silent_while_others_answer_is_left),
         TRACE_TEST(backup_that_answers_is_not_left),
         TRACE_TEST(backup_that_takes_no_writes_is_left),
+        TRACE_TEST(old_writes_do_not_end_the_next_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

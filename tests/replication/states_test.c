@@ -124,7 +124,8 @@ static void what_is_under_way_is_owed_an_answer(void **state)
         for (unsigned late = 0; late < 2; late++) {
             struct rig *rig = rig_begun(2);
             struct rep_peer *peer = rig_peer(rig, 1);
-            struct rep_write write = {.posted_us = 0};
+            struct rep_write write = {
+                .copy = LEAT_CONTAINER(peer->copies.next, struct rep_copy, by_peer)};
             uint64_t since_us = rig->now_us - 10 * 1000 + 1 - late;
             rig->primary->options.quiet_us = 100 * 1000;
             peer->heard_us = peer->wrote_us = 0;

@@ -19,10 +19,13 @@
 #include "tests/sim/scenario.h"
 
 enum {
-    SETTLE_US = 1000 * 1000,        /* after a fault, a start, a change of leader */
-    LEFT_US_MAX = 10 * 1000 * 1000, /* a backup that takes no write is left after 2 s */
-    WHOLE_US_MAX = 5000 * 1000,
-    SEEN_US = 50 * 1000, /* a log that was not here at the last looks */
+    SETTLE_US = 1000 * 1000, /* after a fault, a start, a change of leader */
+    /* A backup whose oldest write takes 2 s is left; bytes may have waited as long for a place among its writes. */
+    LEFT_US_MAX = 5 * 1000 * 1000,
+    WHOLE_US_MAX = 260 * 1000,
+    POWER_US = 3 * 1000 * 1000,   /* a link may still lead to the process before that */
+    SLOW_WRITES_US = 1000 * 1000, /* rmem.c; a write that began slowly ends so */
+    SEEN_US = 50 * 1000,          /* a log that was not here at the last looks */
     ALL_OTHERS = SIM_SERVERS_MAX,
 };
 
@@ -30,6 +33,7 @@ static struct {
     unsigned boots[SIM_SERVERS_MAX];
     unsigned leader; /* ALL_OTHERS: nobody, or several */
     uint64_t leads_us;
+    uint64_t slow_writes_us; /* one-sided writes took long then */
     /* Since then both are whole, and reach each other; the same over a line that may be slow. UINT64_MAX: not now. */
     uint64_t joined_us[SIM_SERVERS_MAX][SIM_SERVERS_MAX],
         slowly_us[SIM_SERVERS_MAX][SIM_SERVERS_MAX];
@@ -55,6 +59,7 @@ static bool is_whole(const struct sim_server *server)
     uint64_t now_us = scenario->world->now_us;
     return sim_serves(server) && waits.boots[server->number] == server->boots &&
            (server != scenario->victim || scenario->trap != SIM_TRAP_NONE) &&
+           (!server->powered_us || now_us > server->powered_us + POWER_US) &&
            server->process->paused_until_us <= now_us &&
            server->process->cut_off_until_us <= now_us && !disk->full && !disk->no_files &&
            !disk->took_error && disk->stalled_us <= now_us;
@@ -178,7 +183,9 @@ static uint64_t limit_us(const struct scenario *scenario, unsigned owner,
     }
     unsigned first = 1u << owner | 1u << waits.leader;
     if (needed.whole && all_are_joined(needed.bits | first, now_us))
-        return scenario->world->rmem_slow_per_mille ? LEFT_US_MAX : WHOLE_US_MAX;
+        return waits.slow_writes_us && now_us < waits.slow_writes_us + SLOW_WRITES_US
+                   ? LEFT_US_MAX
+                   : WHOLE_US_MAX;
     uint32_t places = 0; /* for copies, the owner's included */
     for (unsigned i = 0; i < scenario->server_count; i++) {
         if ((needed.bits >> i & 1) && !are_joined_slowly(owner, i, now_us)) return 0;
@@ -238,6 +245,7 @@ void sim_waits_look(struct scenario *scenario)
     const struct sim_world *world = scenario->world;
     if (world->now_us < SETTLE_US) return;
     nodes_look(scenario);
+    if (world->rmem_slow_per_mille) waits.slow_writes_us = world->now_us;
     /* These strike connections and one-sided writes of any node, or what coordinators write. */
     bool others = world->refuse_until_us > world->now_us || world->rmem_error_per_mille ||
                   world->rmem_full || world->rmem_hold_us ||
