@@ -117,8 +117,8 @@ void log_gap_tell(const struct leat_log *log, uint32_t i)
                         log->stream_name, words);
 }
 
-/* Segments that other nodes have whole, and that this node's disk does not take: readers here are told to try again.
- * Nothing of them is lost, so no operator is asked to give them up. 0: none. */
+/* Segments that memory or other nodes have whole, and that this node's disk does not take: readers here are told to
+ * try again. Nothing of them is lost, so no operator is asked to give them up. 0: none. */
 static uint32_t refused_words(const struct leat_log *log, char *out, size_t bytes)
 {
     const struct leat_segment *first = NULL;
@@ -132,7 +132,7 @@ static uint32_t refused_words(const struct leat_log *log, char *out, size_t byte
         snprintf(out, bytes,
                  "segment %" PRIu64 " (%" PRIu64 " records from offset %" PRIu64
                  " on)%s can't be read here: this node's disk does not take the bytes that "
-                 "another node has",
+                 "memory or another node has",
                  first->id.v, first->next_offset - first->base_offset, first->base_offset,
                  count > 1 ? " and others" : "");
     return count;

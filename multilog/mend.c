@@ -77,7 +77,7 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     }
     if (rc == LEAT_E_INVALID) leat_log_mend_give_up(log, segment);
     bool over = rc == LEAT_OK || rc == LEAT_E_INVALID;
-    /* The disk refused to write the bytes, so another node has them. */
+    /* The disk refused to write the bytes: this node's memory, or another node, has them. */
     if (!over && rc != LEAT_E_NOT_FOUND && log_slot_is_sought(slot)) {
         log_slot_mend_enter(slot, LOG_MEND_REFUSED);
         log->damage_look = true;

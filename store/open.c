@@ -84,17 +84,27 @@ static leat_err claim_slot(struct leat_store *store, struct leat_held *held,
 }
 
 /* The memory of a killed server has it: its bytes never were in the file alone, or it was being written, and had to be
- * there whole. A file that lost its end (a failed flush) takes nothing. */
+ * there whole. */
 static bool memory_stands_in(struct leat_store *store, const struct leat_held *held,
                              const struct leat_row *row)
 {
     if (!leat_judge_pool(store, row) || LEAT_BUG(END_TAKES_MEMORY)) return false;
-    const struct leat_store_file *file = held->slot.file;
-    if (held->slot_shared) return false; /* nowhere to flush it to */
-    if (file->failed || file->here_units < file->grown_units) return false;
+    if (held->slot_shared || held->slot.file->failed) return false; /* nowhere to flush it to */
     return row->state == LEAT_SEGMENT_RESERVED || row->state == LEAT_SEGMENT_OPEN ||
            (row->state == LEAT_SEGMENT_CLOSED && row->durability != LEAT_DURABILITY_DISK &&
             !(row->flags & LEAT_ROW_FLUSHED));
+}
+
+/* SUBTLE: (1) A flush fails, and a file loses its end. (2) The process is killed, and the disk is full at the next
+ * start, so the file does not get its end back. (3) If the segments of this end were called lost, another segment would
+ * take the memory that alone has their acked records. So the start fails, and the memory stays. */
+static leat_err memory_waits(const struct leat_held *held)
+{
+    leat_node_log_error(
+        "store: store/%u has lost its end, the disk has no space for it, and memory alone has what "
+        "belongs there. Make space, and start this server again: until then its memory stays",
+        held->seg.file_number);
+    return LEAT_E_DISK_FULL;
 }
 
 static leat_err open_row(struct leat_opening *op, uint32_t number)
@@ -118,7 +128,10 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     bool flushed = row.state == LEAT_SEGMENT_CLOSED && row.flags & LEAT_ROW_FLUSHED;
     held->damaged = row.more & LEAT_ROW_DAMAGED;
     bool named = flushed && held->damaged && !held->slot_shared;
-    if (!there && !named && !memory_stands_in(store, held, &row)) {
+    bool stands_in = !there && !named && memory_stands_in(store, held, &row);
+    if (stands_in && held->slot.file->here_units < held->slot.file->grown_units)
+        return memory_waits(held);
+    if (!there && !named && !stands_in) {
         if (row.state == LEAT_SEGMENT_RESERVED && row.durability == LEAT_DURABILITY_DISK &&
             !held->damaged) {
             /* The file grew for it and was not synced before a power cut: nothing was committed

@@ -35,6 +35,7 @@ struct leat_mend {
     bool over;        /* repaired, given up, or not wanted any more */
     bool away;        /* a node was down at the last request */
     bool refused;     /* the disk refused the last write */
+    bool here;        /* of bytes that this node's memory has: nobody else is asked */
     unsigned nowhere; /* times in a row that no node had the segment */
     uint64_t since_us, again_us, nowhere_us;
     leat_err rc; /* of the fetch */
@@ -235,6 +236,8 @@ static void fetch_start(struct leat_core *core, struct leat_mend *mend)
     mend->bytes_raw = mend->bytes = NULL;
 }
 
+static void ask_deliver(void *actor, struct leat_mail *mail);
+
 static void mends_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
@@ -243,8 +246,12 @@ static void mends_step(struct leat_core *core)
     LEAT_LIST_EACH(&core->mends->all, it)
     {
         struct leat_mend *mend = LEAT_CONTAINER(it, struct leat_mend, link);
-        if (!ready || core->mends->going != NULL) break;
-        if (now_us >= mend->again_us) fetch_start(core, mend);
+        if (mend->here && !core->stopping && now_us >= mend->again_us) {
+            leat_list_remove(&mend->link);
+            leat_core_mail(core, mend->home, &mend->mail, ask_deliver);
+        } else if (!mend->here && ready && core->mends->going == NULL && now_us >= mend->again_us) {
+            fetch_start(core, mend);
+        }
     }
     if (!leat_list_empty(&core->mends->all))
         leat_timer_start(&core->timers, &core->mends->timer, LEAT_TAKEOVER_TICK_US);
@@ -265,6 +272,22 @@ static void others_deliver(void *actor, struct leat_mail *mail)
     mends_step(core);
 }
 
+/* SUBTLE: memory has the bytes, and the disk does not take them. If this was taken for "memory does not have them", a
+ * server alone would call acked records lost, and an operator's word would give them up. */
+static void remembered_later(struct leat_mend *mend, struct leat_core *core, leat_err rc)
+{
+    struct leat_log_ref log = mend->ref;
+    if (!mend->here)
+        leat_node_log_error(
+            "log %u/%u/%u: segment %llu is damaged in its file, and the disk does not take what "
+            "this node's memory has of it: %s. It is tried again; do not end this process",
+            log.stream, log.streamlet, log.log, (unsigned long long)mend->segment.v,
+            leat_err_text(rc));
+    mend->here = true;
+    mend->again_us = leat_core_now(core) + LEAT_MEND_REFUSED_US;
+    leat_core_mail(core, 0, &mend->mail, others_deliver);
+}
+
 static void on_remembered(struct leat_store_req *req)
 {
     struct leat_mend *mend = req->owner;
@@ -274,17 +297,19 @@ static void on_remembered(struct leat_store_req *req)
     struct leat_log_ref log = mend->ref;
     unsigned long long segment = mend->segment.v;
     leat_err rc = req->rc;
-    bool over = leat_log_mend_end(partition->log, mend->segment, rc ? LEAT_E_NOT_FOUND : LEAT_OK);
+    bool refused = rc == LEAT_E_DISK || rc == LEAT_E_DISK_FULL || rc == LEAT_E_NO_MEMORY;
+    bool over = leat_log_mend_end(partition->log, mend->segment,
+                                  rc == LEAT_OK || refused ? rc : LEAT_E_NOT_FOUND);
+    if (refused) {
+        remembered_later(mend, core, rc);
+        return;
+    }
+    mend->here = false;
     if (over)
         leat_node_log_warn(
             "log %u/%u/%u: the file of segment %llu was damaged, and is written anew by what "
             "this node's memory has of it: nothing is lost",
             log.stream, log.streamlet, log.log, segment);
-    else if (leat_err_class(rc) == LEAT_CLASS_FATAL)
-        leat_node_log_error(
-            "log %u/%u/%u: segment %llu is damaged in its file, and the disk does not take what "
-            "this node's memory has of it: %s",
-            log.stream, log.streamlet, log.log, segment, leat_err_text(rc));
     if (over) {
         leat_mem_free(mend);
     } else if (partition->copies == NULL) {
@@ -304,12 +329,14 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     struct leat_log *log = log_of(mend);
     struct leat_segment *seg =
         log == NULL ? NULL : leat_log_mend_begin(log, mend->segment, mend->extent);
-    if (seg != NULL)
+    if (seg != NULL) {
         mend_req(mend, seg, NULL, on_remembered);
-    else if (log != NULL && is_moving(mend))
+    } else if (log != NULL && is_moving(mend)) {
+        if (mend->here) mend->again_us = leat_core_now(actor) + LEAT_MEND_AGAIN_US;
         leat_core_mail(actor, 0, mail, others_deliver);
-    else /* trimmed, or the log is on its way out */
+    } else { /* trimmed, or the log is on its way out */
         leat_mem_free(mend);
+    }
 }
 
 leat_err leat_mend_ask(const struct leat_partition *partition, const struct leat_segment *seg)

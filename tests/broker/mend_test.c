@@ -200,22 +200,17 @@ static void what_memory_has_is_written_anew(void **state)
     end();
 }
 
-/* Goal: other nodes, where there are any, are asked for bytes that memory does not have, or that the disk does not
- * take. */
+/* Goal: other nodes, where there are any, are asked for bytes that memory does not have. */
 static void other_nodes_are_asked_where_memory_has_it_not(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 4; i++) {
-        bool fatal = i & 1, one_copy = i & 2;
+    for (unsigned one_copy = 0; one_copy < 2; one_copy++) {
         begin();
         if (one_copy) it.partition.copies = NULL;
         asks();
-        store_says(fatal ? LEAT_E_DISK : LEAT_E_NOT_FOUND, false);
-        char expected[256];
-        snprintf(expected, sizeof expected, "end of 4 NOT_FOUND\n%s%s",
-                 fatal ? "node log error: log 7/1/1\n" : "",
-                 one_copy ? "give up 4\n" : "node log warn: log 7/1/1\nmail to 0\n");
-        assert_said(expected);
+        store_says(LEAT_E_NOT_FOUND, false);
+        assert_said(one_copy ? "end of 4 NOT_FOUND\ngive up 4\n"
+                             : "end of 4 NOT_FOUND\nnode log warn: log 7/1/1\nmail to 0\n");
         alone_deliver_all();
         assert_int_equal(mends(), !one_copy);
         if (!one_copy) {
@@ -224,6 +219,66 @@ static void other_nodes_are_asked_where_memory_has_it_not(void **state)
         }
         end();
     }
+}
+
+/* Goal: where memory has the bytes and the disk refuses them, nothing is lost: the refusal is told once, nobody else is
+ * asked, and memory's bytes are written again after a while; also where the log has no copies. */
+static void what_memory_has_is_tried_again_on_a_disk_that_refuses(void **state)
+{
+    (void)state;
+    for (unsigned one_copy = 0; one_copy < 2; one_copy++) {
+        begin();
+        if (one_copy) it.partition.copies = NULL;
+        alone.cores[0].data->replicate->backup = NULL; /* a server alone */
+        asks();
+        for (unsigned i = 0; i < 3; i++) {
+            static const leat_err says[] = {LEAT_E_DISK_FULL, LEAT_E_DISK, LEAT_E_NO_MEMORY};
+            char expected[128];
+            store_says(says[i], false);
+            snprintf(expected, sizeof expected, "end of 4 %s\n%smail to 0\n",
+                     leat_err_name(says[i]), i ? "" : "node log error: log 7/1/1\n");
+            assert_said(expected);
+            alone_deliver();
+            assert_int_equal(mends(), 1);
+            later(LEAT_MEND_REFUSED_US - 1);
+            assert_said("");
+            later(1);
+            assert_said("mail to 1\n");
+            assert_int_equal(mends(), 0);
+            alone_deliver();
+            assert_said("begin with 4 5000:7\nstore: mend from memory\n");
+        }
+        store_says(LEAT_OK, true);
+        assert_said("end of 4 OK\nnode log warn: log 7/1/1\n");
+        end();
+    }
+}
+
+/* Goal: such a repair waits, in steps, while its log is about to move; and while the node stops. */
+static void what_memory_has_waits_for_a_move(void **state)
+{
+    (void)state;
+    begin();
+    asks();
+    store_says(LEAT_E_DISK, false);
+    alone_deliver();
+    it.partition.state = LEAT_PARTITION_DRAINS;
+    it.unwanted = true;
+    later(LEAT_MEND_REFUSED_US);
+    alone_deliver_all();
+    said_enough();
+    assert_int_equal(mends(), 1);
+    later(LEAT_MEND_AGAIN_US - 1);
+    assert_said("");
+    alone.cores[0].stopping = true;
+    later(1);
+    assert_said("");
+    alone.cores[0].stopping = false;
+    later(0);
+    assert_said("mail to 1\n");
+    it.there = false;
+    alone_deliver();
+    end();
 }
 
 /* Goal: no repair is begun for a log that goes, or that has no use for a repair. */
@@ -549,6 +604,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_memory_has_is_written_anew),
         cmocka_unit_test(other_nodes_are_asked_where_memory_has_it_not),
+        cmocka_unit_test(what_memory_has_is_tried_again_on_a_disk_that_refuses),
+        cmocka_unit_test(what_memory_has_waits_for_a_move),
         cmocka_unit_test(log_that_goes_is_not_mended),
         cmocka_unit_test(log_that_may_move_is_mended_later),
         cmocka_unit_test(copy_is_written_over_it),
