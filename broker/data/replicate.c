@@ -213,7 +213,7 @@ static bool is_gone_since(struct leat_core *core, size_t at)
     const struct leat_found_fate *fate = &core->node->fates[at];
     if (fate->fate != LEAT_FATE_SERVED && fate->fate != LEAT_FATE_KEPT) return false;
     return leat_stream_find(core, fate->log.stream) == NULL &&
-           leat_replicate_stream_is_deleted(core, fate->log.stream);
+           leat_replicate_stream_is_deleted(core, fate->log.stream) && !LEAT_BUG(GONE_SINCE_STAYS);
 }
 
 leat_err leat_replicate_take_found(struct leat_core *core)
