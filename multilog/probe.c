@@ -68,6 +68,11 @@ void leat_log_first_lose(struct leat_log *log)
     log->damage_look = true;
 }
 
+void leat_log_last_lose(struct leat_log *log)
+{
+    leat_log_set_state(log, LEAT_LOG_DAMAGED, "its last segment is damaged");
+}
+
 void leat_log_first_pass(struct leat_log *log, uint32_t bytes)
 {
     log_slot_at(log, 0)->seg->passed_bytes = bytes;

@@ -50,6 +50,8 @@ bool leat_log_see_producer(const struct leat_log *log, uint32_t *at, int64_t *ou
 
 /** From now on the first segment's records are damaged, and no node has them, as far as the log knows. */
 void leat_log_first_lose(struct leat_log *log);
+/** From now on the log takes no appends, as if its last segment were damaged, and no node had its bytes. */
+void leat_log_last_lose(struct leat_log *log);
 /** A start passed over so many bytes behind the end of the first segment, as far as the log knows. */
 void leat_log_first_pass(struct leat_log *log, uint32_t bytes);
 

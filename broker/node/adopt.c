@@ -111,7 +111,8 @@ static struct leat_log_tail tail_of(const struct leat_node *node,
     /* Missing older segments may not have come yet from the node that had them before. */
     bool asks = node->options.cluster.node_address != NULL && here->count > 0;
     tail.holes = asks && copies > 1 && leat_takeover_has_holes(here->segs, here->count);
-    tail.backfill_follows = tail.holes || (asks && here->segs[0]->id.v > 0);
+    tail.backfill_follows = tail.holes || (asks && here->segs[0]->id.v > 0 &&
+                                           !(tail.jumped && LEAT_BUG(FRONT_ACCEPTED)));
     if (tail.holes) holes_tell(here->segs, here->count);
     return tail;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/node_log.h"
@@ -169,7 +170,7 @@ static void recover_reopen(void *arg)
         .next_offset = recover->next_offset,
         .jumped = true,
         /* Older segments may be on other nodes: the operator gave up only segments that no node has. */
-        .backfill_follows = asks && partition->segs[0]->id.v > 0,
+        .backfill_follows = asks && partition->segs[0]->id.v > 0 && !LEAT_BUG(FRONT_ACCEPTED),
     };
     tail.holes = asks && partition->stream->desc->settings.copies > 1 &&
                  leat_takeover_has_holes(partition->segs, partition->seg_count);

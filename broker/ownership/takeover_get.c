@@ -271,8 +271,12 @@ static void start_damaged(struct leat_takeover *takeover)
 static void start_known(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
 {
     if (!leat_log_start_find(bytes, count, &takeover->start)) {
-        start_damaged(takeover);
-        return;
+        if (!LEAT_BUG(UNREADABLE_IS_FIRST)) {
+            start_damaged(takeover);
+            return;
+        }
+        takeover->start = (struct leat_start){.first_segment = takeover->segment};
+        takeover->first_retained = takeover->segment;
     }
     if (takeover->state == TAKEOVER_TAIL) takeover->first_retained = takeover->start.first_segment;
     takeover_to_home(takeover);

@@ -71,6 +71,7 @@ static uint64_t first_missing(const struct log_model *log, const struct stream_m
                               uint64_t *out_last)
 {
     uint64_t first = 0, last = log->count;
+    if (last > log->given_from && last <= log->given_to) last = log->given_from;
     while (last > 0 && !model_slot(log, last - 1)->audited)
         last--;
     *out_last = last;
@@ -86,7 +87,10 @@ static uint64_t first_missing(const struct log_model *log, const struct stream_m
     }
     for (uint64_t i = first; i < log->count; i++) {
         const struct slot *slot = model_slot(log, i);
-        if (model_is_given_up(log, i, i + 1)) continue;
+        if (model_is_given_up(log, i, i + 1)) {
+            i = log->given_to - 1;
+            continue;
+        }
         if (!slot->audited && ((slot->known && (slot->acked || slot->seen)) || i < last)) return i;
     }
     return log->count;
