@@ -40,7 +40,7 @@ static struct {
     struct scenario *scenario;
     struct sim_rng rng, hard;
     enum { IDLE, COMES, ASKED } step;
-    enum word word;
+    enum word word, hard_word; /* hard_word: of the seed */
     uint64_t until_us;
     struct leat_log_ref log; /* stream: the scenario's */
     struct sim_server *to;
@@ -181,8 +181,7 @@ static void begin(void)
                                      (uint32_t)sim_rng_below(rng, settings->logs)};
     unsigned first = (unsigned)sim_rng_below(rng, scenario->server_count);
     trap.word = (enum word)sim_rng_below(rng, WORDS);
-    if (scenario->hard && sim_rng_chance(&trap.hard, HARD_PER_MILLE))
-        trap.word = sim_rng_chance(&trap.hard, 500) ? LAST : START;
+    if (scenario->hard && sim_rng_chance(&trap.hard, HARD_PER_MILLE)) trap.word = trap.hard_word;
     trap.to = NULL;
     const struct leat_log *log = NULL;
     for (unsigned i = 0; i < scenario->server_count; i++) {
@@ -306,6 +305,7 @@ bool sim_trap_loss_choose(struct scenario *scenario)
     bool more = scenario->hard && sim_rng_chance(&trap.hard, HARD_SEEDS_PER_MILLE);
     if (!(chosen || more) || scenario->server_count > SIM_VOTERS_MAX || scenario->victim)
         return false;
+    trap.hard_word = sim_rng_chance(&trap.hard, 500) ? LAST : START;
     scenario->value_bytes = VALUE_BYTES;
     scenario->move_per_mille = 0;
     scenario->with_trims = false;
