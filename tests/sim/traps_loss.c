@@ -9,8 +9,8 @@
  * In seeds with --hard, also:
  * LAST: the log takes no appends, as if its last segment were damaged. The operator gives up what came after it, which
  * is nothing.
- * START: a bit of the start entry of a copy at the new owner flips, before the streamlet moves; the new owner has nothing
- * in front of that copy. No operator does anything.
+ * START: a bit of the start entry of a copy at the new owner flips, before the streamlet moves; the new owner has
+ * nothing in front of that copy. No operator does anything.
  * None of these requests gives up segments that are on their way: check_given_up() excuses what the owner named. */
 #include <stdio.h>
 #include <string.h>
