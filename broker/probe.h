@@ -54,6 +54,17 @@ bool leat_node_taking_over(const struct leat_node *node);
 /** The segment that the first such log of a streamlet wants now. false: no log of the streamlet comes. */
 bool leat_node_takeover_wants(const struct leat_node *node, uint32_t stream, uint32_t streamlet,
                               uint64_t *out_segment);
+/* A log, or an older segment of a log, that comes to this node. */
+struct leat_takeover_seen {
+    const void *at; /* which one; NULL: none, and a walk begins */
+    struct leat_log_ref ref;
+    struct leat_epoch epoch;
+    uint64_t segment; /* the one that it wants now */
+    bool
+        waits; /* for an answer, for its log, or for an earlier takeover of the same log; or it ends now */
+};
+/** The next one; the first one when all of `seen` is zero. false: no more. */
+bool leat_node_takeover_next(const struct leat_node *node, struct leat_takeover_seen *seen);
 /** Does a core know this stream, or has one not let go of all of it? */
 bool leat_node_has_stream(const struct leat_node *node, uint32_t stream);
 

@@ -127,6 +127,23 @@ bool leat_node_takeover_wants(const struct leat_node *node, uint32_t stream, uin
     return false;
 }
 
+bool leat_node_takeover_next(const struct leat_node *node, struct leat_takeover_seen *seen)
+{
+    const struct leat_list *all = takeovers_of(node);
+    const struct leat_takeover *takeover = seen->at;
+    const struct leat_list *next = takeover ? takeover->link.next : all ? all->next : NULL;
+    if (!all || next == all) return false;
+    takeover = LEAT_CONTAINER(next, const struct leat_takeover, link);
+    *seen = (struct leat_takeover_seen){
+        .at = takeover,
+        .ref = takeover->ref,
+        .epoch = takeover->epoch,
+        .segment = takeover->segment,
+        .waits = takeover->busy || takeover->seg || takeover->behind || takeover->over,
+    };
+    return true;
+}
+
 bool leat_node_has_stream(const struct leat_node *node, uint32_t stream)
 {
     for (uint32_t c = 0; node->cores && c < node->options.cores; c++) {

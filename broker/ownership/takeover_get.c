@@ -215,7 +215,7 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
                                   (struct leat_segment_id){takeover->segment}, takeover->extent);
     if (rc == LEAT_E_NOT_FOUND)
         pull_start(core, takeover);
-    else if (rc == LEAT_E_STALE_EPOCH)
+    else if (rc == LEAT_E_STALE_EPOCH && !LEAT_BUG(STALE_TAKEOVER_STAYS))
         takeover_free(takeover); /* SUBTLE, above */
     else if (rc != LEAT_OK)
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);

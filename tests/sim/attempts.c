@@ -87,7 +87,7 @@ static unsigned counted(const struct leat_backup *backup, const struct asked *as
     unsigned count = 0;
     while (leat_backup_see_of(backup, asked->log, &rep))
         count += is_closed(&rep) && rep.seg->id.v == asked->segment &&
-                 same(rep.seg->extent, asked->extent) && !rep.seg->tentative && !rep.has_word;
+                 same(rep.seg->extent, asked->extent) && !rep.seg->tentative && rep.word.v == 0;
     return count;
 }
 

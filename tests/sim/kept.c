@@ -246,6 +246,7 @@ static void look(struct sim_world *world, struct sim_event *event)
         closes_check(scenario, server);
         told_check(scenario, server);
         producers_check(server);
+        sim_takeovers_look(scenario, server);
         if (leat_store_lacks_space(leat_node_store(server->node)))
             sim_node_log_full_look(scenario, server);
         sim_node_log_fronts_look(server);
@@ -257,5 +258,6 @@ static void look(struct sim_world *world, struct sim_event *event)
 void sim_kept_watch(struct scenario *scenario)
 {
     memset(&kept, 0, sizeof kept);
+    sim_takeovers_start();
     sim_world_at(scenario->world, scenario->world->now_us + LOOK_US, look, scenario);
 }

@@ -579,6 +579,11 @@ void sim_copies_death(struct scenario *scenario, const struct sim_server *server
 void sim_kept_check(struct scenario *scenario);
 /** Fences, and nodes that were called dead, are looked at now and then from now on. */
 void sim_kept_watch(struct scenario *scenario);
+
+/* ---- takeovers.c ---- */
+void sim_takeovers_start(void);
+/** Does a takeover of this server, which lives, go on that is to end? Draws nothing. */
+void sim_takeovers_look(struct scenario *scenario, const struct sim_server *server);
 /* ---- conns.c ---- */
 /** Look at what native clients know of nodes and keep of them, and at what their producers count. */
 void sim_conns_check(struct scenario *scenario);
