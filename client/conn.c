@@ -303,7 +303,7 @@ static void conn_on_answer(struct leat_client_conn *conn, const struct leat_fram
         /* SUBTLE: for the requester CANCELLED means that this client is being closed, so the requester tries nothing
          * again. But a server answers CANCELLED when it has given up a request: a member of a group stood still
          * then. */
-        if (rc == LEAT_E_CANCELLED) rc = LEAT_E_TIMEOUT;
+        if (rc == LEAT_E_CANCELLED && !LEAT_BUG(GONE_IS_CANCELLED)) rc = LEAT_E_TIMEOUT;
         (void)leat_error_set(&error, rc, "%.*s", (int)refused.text.bytes, refused.text.text);
     } else if (frame->kind != (uint16_t)request->kind) {
         rc = leat_error_set(&error, LEAT_E_INVALID, "the server answered with another kind");

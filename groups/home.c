@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "groups/internal.h"
 
@@ -139,6 +140,7 @@ void leat_groups_wait_fail(struct leat_groups *groups, struct leat_list *list, l
         leat_mem_free(request->assigned);
         request->assigned = NULL;
         request->assigned_count = 0;
+        if (why == leat_groups_gone_words && LEAT_BUG(GONE_IS_CANCELLED)) rc = LEAT_E_CANCELLED;
         (void)leat_groups_answer(request, rc, why);
         leat_groups_tell(groups, request);
     }

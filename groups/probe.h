@@ -12,6 +12,7 @@ struct leat_groups_seen {
     bool serves;    /* it has read its log, and is not broken */
     bool in_flight; /* a batch is on its way to the log */
     bool waits;     /* requests wait for batches to be acked */
+    bool joins;     /* joins wait for other members */
     bool gathers;   /* records are there that are in no batch on its way */
     uint64_t acked; /* batches below this number are acked */
 };

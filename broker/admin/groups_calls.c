@@ -279,7 +279,10 @@ static void group_on_made(struct leat_maker *maker)
     if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS) {
         /* The stream of homes gets as many copies as there are nodes: a node has gone meanwhile, and the client can't
          * change this. */
-        group_end(group, maker->rc == LEAT_E_INVALID ? LEAT_E_AGAIN : maker->rc, maker->error.text);
+        group_end(group,
+                  maker->rc == LEAT_E_INVALID && !LEAT_BUG(NODE_GONE_REFUSES) ? LEAT_E_AGAIN
+                                                                              : maker->rc,
+                  maker->error.text);
         return;
     }
     group_route(group);

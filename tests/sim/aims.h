@@ -19,6 +19,10 @@ void sim_aim_first_choose(struct scenario *scenario);
 /** It starts now. */
 void sim_aim_first_boot(struct sim_server *server);
 
+/* ---- aims_groups.c ---- */
+/** Homes of consumer groups are struck, in some of the seeds with --hard. */
+void sim_aim_groups_start(struct scenario *scenario);
+
 /* ---- aims_grown.c ---- */
 /** In some of the seeds of one server. */
 void sim_aim_grown_start(struct scenario *scenario);

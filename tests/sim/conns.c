@@ -4,10 +4,12 @@
  *   new incarnation left a connection, no connection could be made any more in the end.
  * - A client that was told of an owner does not go back to an earlier owner: that node is not the owner any more, and
  *   may not know it yet.
+ * - A consumer that is to become a member of its group waits for an answer to a join, or for the time of its next join.
  * - A producer counts as under way to a log the batches that wait there with a sequence, and nothing else. */
 #include <string.h>
 
 #include "client/probe.h"
+#include "consumer/probe.h"
 #include "producer/probe.h"
 #include "tests/sim/scenario.h"
 
@@ -52,6 +54,10 @@ static void client_check(const struct sim_client *client)
         sim_fail(client->scenario->world,
                  "A10 stuck: client %u has more than %d connections to lane %lld of one node",
                  client->number, CONNS_ALIKE_MAX, (long long)lane);
+    if (client->consumer && leat_consumer_stands_still(client->consumer))
+        sim_fail(client->scenario->world,
+                 "A10 stuck: client %u waits to become a member of its group, and has not asked",
+                 client->number);
 }
 
 void sim_conns_check(struct scenario *scenario)

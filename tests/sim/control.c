@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "groups/groups.h"
 #include "wire/message_cluster.h"
 
 /* Between two looks at everything. */
@@ -219,23 +220,24 @@ static void move_send(struct control *control)
     const struct sim_stream *stream = &scenario->streams[sim_rng_below(rng, SIM_STREAMS)];
     const struct sim_server *to = &scenario->servers[sim_rng_below(rng, scenario->server_count)];
     uint32_t streamlet = (uint32_t)sim_rng_below(rng, stream->settings.streamlets);
+    bool homes = scenario->wish.to && scenario->wish.stream == SIM_STREAMS;
     if (scenario->wish.to) {
-        stream = &scenario->streams[scenario->wish.stream];
+        if (!homes) stream = &scenario->streams[scenario->wish.stream];
         streamlet = scenario->wish.streamlet;
         to = scenario->wish.to;
         scenario->wish.to = NULL;
     }
+    const char *name = homes ? LEAT_GROUPS_STREAM_NAME : stream->name;
     struct leat_msg_streamlet_move move = {
-        .stream = {stream->name, (uint32_t)strlen(stream->name)},
+        .stream = {name, (uint32_t)strlen(name)},
         .streamlet = streamlet,
         .node = {to->name, (uint32_t)strlen(to->name)},
     };
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, control->control, sizeof control->control);
     leat_msg_streamlet_move_write(&writer, &move);
-    scenario->move_us[stream - scenario->streams][streamlet] = scenario->world->now_us;
-    sim_trace(scenario->world, "%s streamlet %u goes to %s", stream->name, move.streamlet,
-              to->name);
+    if (!homes) scenario->move_us[stream - scenario->streams][streamlet] = scenario->world->now_us;
+    sim_trace(scenario->world, "%s streamlet %u goes to %s", name, move.streamlet, to->name);
     send(control, LEAT_KIND_STREAMLET_MOVE, &writer, NULL);
 }
 

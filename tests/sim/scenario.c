@@ -407,6 +407,7 @@ static void cluster_faults_start(struct scenario *scenario, const struct scenari
         sim_closed_start(scenario);
         sim_aims_start(scenario);
         sim_aim_adopt_start(scenario);
+        sim_aim_groups_start(scenario);
         sim_traps_start(scenario);
         sim_trap_torn_start(scenario);
         sim_slow_lines_start(scenario);
