@@ -387,7 +387,8 @@ void leat_partition_send_openings(struct leat_core *core)
  * nothing that was acknowledged: what lies in memory stays there for the next start. */
 static void care_while_stopping(struct leat_core *core)
 {
-    bool abandon = ++core->data->stop_ticks == LEAT_STOP_TICKS && core->members.links != NULL;
+    bool abandon = ++core->data->stop_ticks == LEAT_STOP_TICKS && core->members.links != NULL &&
+                   !LEAT_BUG(STOP_UNTOLD);
     if (core->stopped) return;
     if (abandon)
         leat_node_complain(core->node,

@@ -500,6 +500,7 @@ static void crashed_deliver(void *actor, struct leat_mail *mail)
     struct leat_node *node = core->node;
     (void)mail;
     /* Also while the node stops: an orderly stop would wait for copies that other nodes refuse now. */
+    if (core->stopping && LEAT_BUG(STOP_UNTOLD)) return;
     if (node->options.on_crashed != NULL) node->options.on_crashed(node->options.owner);
 }
 
