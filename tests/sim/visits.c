@@ -48,7 +48,9 @@ static struct {
     uint64_t before[SIM_SERVERS_MAX];
     bool committed[SIM_SERVERS_MAX]; /* it was about to have a recovery's entry committed */
     uint64_t recovered_us;
-} visits; /* of the one scenario of a process */
+    unsigned fenced
+        [SIM_SERVERS_MAX]; /* writers, of nodes that a recovery under way has looked at; + 1 */
+} visits;                  /* of the one scenario of a process */
 
 const char *sim_visit_name(enum sim_visit visit)
 {
@@ -291,6 +293,42 @@ static void fenced_see(const struct sim_server *server, const struct leat_backup
     }
 }
 
+/* ---- who is fenced after a look ---- */
+
+/* Has this node told the leader, whose recovery is under way, of its replicas? */
+static bool was_looked_at(const struct sim_server *server, const struct sim_server *leader)
+{
+    const struct leat_coordinator *it = leat_node_coordinator(leader->node);
+    const struct leat_machine *tables = leat_coordinator_tables(it);
+    for (uint32_t i = 0; i < tables->node_count; i++)
+        if (strcmp(tables->nodes[i].info.name, leat_node_name(server->node)) == 0)
+            return leat_attempt_answered(it, i);
+    return false;
+}
+
+static void fences_see(const struct sim_server *server, const struct sim_server *leader,
+                       struct seen *seen)
+{
+    const struct leat_backup *backup = leat_node_backup(server->node);
+    unsigned *before = &visits.fenced[server->number], fenced = 1;
+    if (!leader || !backup || !was_looked_at(server, leader)) {
+        *before = 0;
+        return;
+    }
+    struct leat_writer_seen writer = {0};
+    while (leat_backup_see_writer(backup, &writer))
+        fenced += writer.fenced;
+    note(seen, SIM_VISIT_FENCE_AFTER_LOOK, *before && fenced > *before);
+    *before = fenced;
+}
+
+static const struct sim_server *recovering(const struct scenario *scenario, const struct seen *seen)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        if (seen[i].recovers) return &scenario->servers[i];
+    return NULL;
+}
+
 /* ---- a node ---- */
 
 static void kept_see(const struct sim_server *server, bool others_down, struct seen *seen)
@@ -346,7 +384,9 @@ static void look(struct scenario *scenario, bool deep)
         any.version |= seen[i].version;
         any.recovers |= seen[i].recovers;
     }
+    const struct sim_server *leader = any.recovers ? recovering(scenario, seen) : NULL;
     for (unsigned i = 0; i < scenario->server_count; i++) {
+        if (lives(&scenario->servers[i])) fences_see(&scenario->servers[i], leader, &seen[i]);
         note(&seen[i], SIM_VISIT_VERSION_AMID_FENCE, seen[i].fence && any.version);
         note(&seen[i], SIM_VISIT_MOVE_AMID_RECOVERY, seen[i].move && any.recovers);
         for (uint64_t left = seen[i].visits & ~visits.before[i]; left; left &= left - 1)
