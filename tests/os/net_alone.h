@@ -32,6 +32,7 @@ static int unread; /* what FIONREAD tells; below zero: it fails */
 static long reads[SAYS_MAX], takes[SAYS_MAX];
 static unsigned read_count, read_next, take_count, take_next;
 static uint64_t read_at; /* of all bytes that have come, how many were read */
+static int sent_to = FD; /* the socket whose writes are expected */
 static char sent[256];   /* what the socket has taken, as text, while there is room for it */
 static size_t sent_bytes;
 static int poll_init_rc;
@@ -111,7 +112,7 @@ ssize_t __wrap_readv(int fd, const struct iovec *iov, int count)
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    assert_int_equal(fd, FD);
+    assert_int_equal(fd, sent_to);
     assert_int_equal(flags, MSG_NOSIGNAL |
                                 MSG_DONTWAIT); /* else a signal ends us, or a peer holds us up */
     size_t total = 0;

@@ -141,6 +141,44 @@ static void rest_is_read_behind_from_where_it_lies(void **state)
                      "kept 22000 at 230000 of 262144, wants 300000\n");
         alone_end();
     }
+    struct leat_conn *conn = kept_behind(128 * KIB, 10);
+    net->limit(&here, LEAT_NET_CLIENTS, 8 * KIB);
+    consumes = 0;
+    wants = 100 * KIB;
+    come(20 * KIB);
+    shown_at = read_at;
+    readable(alone_conn("b", 2)); /* the one that may exceed the account */
+    shown_at = 10;
+    read_at = 128 * KIB;
+    conn->want_bytes = 128 * KIB; /* all the room that it has */
+    come(10);
+    readable(conn);
+    TRACE_IS("kept 131062 at 10 of 131072, wants 0\n"
+             "read 4096: 4096\n"
+             "b: shown 4096\n"
+             "read 28672: 16384\n"
+             "read 10+262144: 10\n"
+             "a: shown 131072\n");
+    alone_end();
+}
+
+/* Goal: the end of the stream shows nothing again. */
+static void end_shows_nothing_again(void **state)
+{
+    (void)state;
+    struct leat_conn *conn = kept_behind(100 * KIB, 1);
+    come(0);
+    readable(conn);
+    deliver();
+    TRACE_IS("kept 102399 at 1 of 131072, wants 0\n"
+             "read 262144: 0\n"
+             "poll nothing\n"
+             "poll nothing\n"
+             "unwatch\n"
+             "a: closed, CLOSED\n"
+             "close 5\n"
+             "called\n");
+    alone_end();
 }
 
 /* Goal: a large frame grows also from little that is kept: the rest of the frame is read behind the kept bytes, in as
@@ -283,6 +321,7 @@ int main(void)
         TRACE_TEST(room_in_front_serves_before_more_is_taken),
         TRACE_TEST(rest_is_put_in_front_from_where_it_lies),
         TRACE_TEST(rest_is_read_behind_from_where_it_lies),
+        TRACE_TEST(end_shows_nothing_again),
         TRACE_TEST(large_frame_may_begin_with_a_byte),
         TRACE_TEST(nothing_said_is_nothing_wanted),
         TRACE_TEST(what_follows_a_large_frame_may_be_taken_in_part),

@@ -210,12 +210,17 @@ static void socket_may_be_number_nothing(void **state)
     trace_begin();
     say(ACCEPT, 0);
     doorbell(0);
+    sent_to = 0;
+    assert_int_equal(net->send_copy(accepted, "bye", 3), LEAT_OK);
     net->close(accepted);
+    leat_os_net_flush(&here);
+    sent_to = FD;
     deliver();
     TRACE_IS("door: 192.0.2.7:4000 from network, key 0000000000000000c000020700000000\n"
              "watch 0\n"
              "poll read\n"
              "poll nothing\n"
+             "write 3 in 1: 3\n"
              "poll nothing\n"
              "unwatch\n"
              "door: closed, OK\n"
@@ -417,6 +422,10 @@ static void accept_without_resources_pauses(void **state)
     leat_mem_fail_at(0);
     TRACE_IS("close 20\n"
              "poll nothing\n"
+             "timer accept 100\n");
+    say(ACCEPT, -EMFILE);
+    doorbell(UV_EBADF); /* an error of the listener does not end the pause either */
+    TRACE_IS("poll nothing\n"
              "timer accept 100\n");
     alone_end();
 }

@@ -174,6 +174,43 @@ static void silent_connection_makes_room(void **state)
     alone_end();
 }
 
+/* Goal: what a connection brought while nobody waited says nothing of the time in which one waits: that time begins with
+ * the wait. */
+static void time_of_a_wait_begins_with_it(void **state)
+{
+    (void)state;
+    struct leat_conn *conns[3];
+    one_waits(conns);
+    now_ms += LEAT_INTAKE_OVER_SILENT_MS - 1;
+    expire(1);
+    net->close(conns[1]);
+    deliver();
+    deliver();
+    readable(conns[2]); /* nobody waits any more */
+    for (; timer_active[1]; now_ms += LEAT_INTAKE_LOOK_MS)
+        expire(1);
+    now_ms += 100 * 1000;
+    for (unsigned i = 0; i < 2; i++) { /* then another one does */
+        read_next = read_count;
+        come(35 * KIB);
+        shown_at = read_at;
+        readable(alone_conn(i ? "e" : "d", (uint8_t)(3 + i)));
+    }
+    trace_begin();
+    static const unsigned others[] = {0, 2};
+    for (unsigned i = 0; i < 2; i++) {
+        read_next = read_count;
+        come(LEAT_INTAKE_HEARD_BYTES);
+        readable(conns[others[i]]);
+    }
+    now_ms += LEAT_INTAKE_OVER_SILENT_MS - 1; /* none is silent for long enough */
+    expire(1);
+    deliver();
+    TRACE_IS("timer stall 250\n"
+             "nothing to call\n");
+    alone_end();
+}
+
 /* Goal: who is silent with a part of a frame while others wait, and ends, has lost its place; one held up has not. */
 static void place_of_one_that_ends_is_lost(void **state)
 {
@@ -411,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(full_account_makes_connections_wait),
         TRACE_TEST(silent_connection_makes_room),
+        TRACE_TEST(time_of_a_wait_begins_with_it),
         TRACE_TEST(place_of_one_that_ends_is_lost),
         TRACE_TEST(strangers_are_read_in_small_pieces),
         TRACE_TEST(oldest_stranger_makes_room),
