@@ -153,6 +153,14 @@ static void catalogue_headers_are_told_apart(void **state)
         assert_memory_equal(file->now, before, sizeof before);
         bench_free(bench);
     }
+    for (unsigned less = 0; less < 2; less++) { /* the header is whole, but not its block */
+        struct bench *bench = bench_ready(1);
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        fake_file(&bench->world, "catalogue")->bytes = LEAT_BLOCK_BYTES - less;
+        assert_int_equal(bench_open(bench, NULL), less ? LEAT_E_DAMAGED : LEAT_OK);
+        bench_free(bench);
+    }
 }
 
 /* Goal: a store of no cluster yet becomes one's, durably, and stays it; its own id is never another's. */

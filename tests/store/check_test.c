@@ -77,12 +77,14 @@ static void flushes_are_counted(void **state)
            cached);
     BROKEN("store->flush_pending <= written + syncing + rows + writing + (store->flushing != NULL)",
            it->flush_pending, was + 1);
-    struct leat_list *file = &flushing->slot.file->rounds[LEAT_STORE_LANE_SYNCS].flush_syncs;
-    it->flush_pending--;
-    leat_list_push_back(file, &flushing->seg.by_store);
-    assert_broken("written + syncing + rows <= store->flush_pending", leat_store_check(it));
-    leat_list_remove(&flushing->seg.by_store);
-    it->flush_pending++;
+    for (unsigned lane = 0; lane < LEAT_STORE_LANES; lane++) {
+        it->flush_pending--;
+        leat_list_push_back(&flushing->slot.file->rounds[lane].flush_syncs,
+                            &flushing->seg.by_store);
+        assert_broken("written + syncing + rows <= store->flush_pending", leat_store_check(it));
+        leat_list_remove(&flushing->seg.by_store);
+        it->flush_pending++;
+    }
     bench_free(bench);
 }
 

@@ -335,7 +335,7 @@ static void memory_favours_who_has_waited(void **state)
 {
     (void)state;
     enum { HALF = PLACE / 2, BEST = 9, GOOD = 5 };
-    for (unsigned what = 0; what < 3; what++) {
+    for (unsigned what = 0; what < 4; what++) {
         struct bench *bench = bench_ready(40 + what);
         struct mine *half[PLACES][2];
         for (unsigned i = 0; i < PLACES; i++)
@@ -356,6 +356,9 @@ static void memory_favours_who_has_waited(void **state)
                 assert_int_equal(do_now(bench, closed[i], LEAT_STORE_DROP), LEAT_OK); /* free */
             else
                 assert_int_equal(do_now(bench, closed[i], LEAT_STORE_CLOSE), LEAT_OK);
+            if (what == 3) /* as one that is urgent */
+                leat_held_move(leat_held_of(closed[i]->seg), LEAT_HELD_DIRTY,
+                               &bench->store->dirty_soon);
         }
         struct mine *large = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
         fake_settle(&bench->world);

@@ -61,6 +61,70 @@ static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
     bench_free(bench);
 }
 
+/* Goal: the scrub says nothing of a segment whose repair began while the scrub read it, since it may have read bytes of
+ * both; the repair of another segment changes nothing for the one that is read. */
+static void store_mend_makes_the_scrub_look_again(void **state)
+{
+    (void)state;
+    for (unsigned other = 0; other < 2; other++) {
+        struct bench *bench = bench_that_scrubs(12 + other);
+        struct leat_store *store = bench->store;
+        struct mine *mine[2];
+        uint8_t *copies[2];
+        for (unsigned i = 0; i < 2; i++) {
+            mine[i] = opened(bench, LEAT_DURABILITY_DISK);
+            assert_true(write_some(mine[i], 40));
+            write_close(mine[i]);
+            copies[i] = aligned_alloc(4096, 16384);
+            memset(copies[i], 0, 16384);
+            memcpy(copies[i], mine[i]->seg->buffer, last_extent(mine[i]).bytes);
+            assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
+        }
+        bit_flip(bench, mine[0]->seg->file_offset + 100, 3);
+        damage_told = 0;
+        store->scrub_row = mine[0]->seg->row - 1;
+        store->scrub_at_us = 0;
+        leat_store_actor.on_turn_end(store);
+        assert_ptr_equal(store->scrubbing, leat_held_of(mine[0]->seg));
+        mend_ask(bench, mine[other], copies[other]);
+        while (mine[other]->req.from_bytes == 0 && store->mends == 0)
+            assert_true(fake_event_step(&bench->world));
+        fake_settle(&bench->world);
+        assert_int_equal(mine[other]->rc, LEAT_OK);
+        assert_int_equal(damage_told, other);
+        free(copies[0]);
+        free(copies[1]);
+        bench_free(bench);
+    }
+}
+
+/* Goal: a file that is found damaged at a start, and whole at the next, is synced before its row says that it is whole:
+ * the power may go. */
+static void store_mended_by_others_is_synced(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(18);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40));
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+    uint64_t place = mine->seg->file_offset + 100;
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    file->now[place] ^= 8;
+    file->durable[place] ^= 8;
+    reopen_without_memory(bench);
+    found_again(bench, mine);
+    assert_int_equal(mended(bench, mine, NULL), LEAT_E_NOT_FOUND); /* its row says so by now */
+    fake_kill(&bench->world);
+    file->now[place] ^= 8; /* somebody has restored the file */
+    file->touched[place / FAKE_SECTOR_BYTES] = 1;
+    bench->world.arena.inherited_bytes = 0;
+    open_again(bench);
+    assert_false(leat_segment_is_damaged(found_of(bench, mine)->seg));
+    assert_int_equal(file->now[place], file->durable[place]);
+    bench_free(bench);
+}
+
 /* Goal: corrupt bytes in a file are no damage while memory has the right bytes: in the segment's buffer, or in its
  * former place as long as no other segment has got the place. */
 static void store_mend_takes_what_memory_has(void **state)
@@ -235,6 +299,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
+        cmocka_unit_test(store_mend_makes_the_scrub_look_again),
+        cmocka_unit_test(store_mended_by_others_is_synced),
         cmocka_unit_test(store_mend_takes_what_memory_has),
         cmocka_unit_test(store_mend_takes_what_the_memory_of_a_killed_server_has),
         cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
