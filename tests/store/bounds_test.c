@@ -39,6 +39,18 @@ static void segment_has_begun_with_its_whole_start_entry(void **state)
     }
     assert_int_equal(row_of(bench, mine)->extent_bytes, whole);
     bench_free(bench);
+    for (unsigned second = 0; second < 2; second++) { /* entries of other types begin nothing */
+        bench = bench_ready(5 + second);
+        mine = opened(bench, LEAT_DURABILITY_DISK);
+        uint8_t *other = mine->seg->buffer + (second ? at : 0);
+        memcpy(&entry, other, sizeof entry);
+        entry.type = LEAT_ENTRY_TRIM;
+        memcpy(other, &entry, sizeof entry);
+        mine->extents[0].bytes = whole;
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
+        assert_int_equal(row_of(bench, mine)->state, LEAT_SEGMENT_RESERVED);
+        bench_free(bench);
+    }
 }
 
 /* Goal: the state that a start finds for a segment is in its row, also where no other row of that block has changed. */

@@ -73,22 +73,30 @@ static void replica_want(struct side *side, uint32_t capacity)
     bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
 }
 
-/* Goal: a writer waits where its arena is full and may still grow; a retired arena refuses at once. */
+/* An arena of two steps, of which the first is there. */
+static struct bench *two_steps(struct side *side)
+{
+    struct bench *bench = bench_ready(3);
+    side_init(side, bench, 1);
+    free(side->raw);
+    side->raw = calloc(1, 2 * ARENA + 4096);
+    side->arena.base = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)side->raw, 4096);
+    side->arena.limit_bytes = 2 * ARENA;
+    side->grows_max = 2;
+    side->add = (struct leat_store_arena_op){
+        .arena = &side->arena, .limit_bytes = 2 * ARENA, .on_done = on_added, .owner = side};
+    leat_store_arena_add(bench->store, &bench->world.core_post, &side->add);
+    fake_settle(&bench->world);
+    assert_int_equal(side->add.added->pool.added_bytes, ARENA);
+    return bench;
+}
+
+/* Goal: a writer waits where its arena is full and may still grow. */
 static void full_arena_that_may_grow_is_waited_for(void **state)
 {
     (void)state;
     struct side side;
-    struct bench *bench = bench_ready(3);
-    side_init(&side, bench, 1);
-    free(side.raw);
-    side.raw = calloc(1, 2 * ARENA + 4096);
-    side.arena.base = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)side.raw, 4096);
-    side.arena.limit_bytes = 2 * ARENA;
-    side.grows_max = 2;
-    side.add = (struct leat_store_arena_op){
-        .arena = &side.arena, .limit_bytes = 2 * ARENA, .on_done = on_added, .owner = &side};
-    leat_store_arena_add(bench->store, &bench->world.core_post, &side.add);
-    fake_settle(&bench->world);
+    struct bench *bench = two_steps(&side);
     bench->world.turn_stays = true; /* all of them come in one turn */
     for (unsigned i = 0; i < ARENA / PLACE + 1; i++)
         replica_want(&side, PLACE);
@@ -100,10 +108,23 @@ static void full_arena_that_may_grow_is_waited_for(void **state)
     for (unsigned i = 0; i < bench->count; i++)
         assert_int_equal(bench->mine[i].rc, LEAT_OK);
     assert_int_equal(side.add.added->pool.added_bytes, 2 * ARENA);
-    side_retire(&side);
+    side_fini(&side);
+}
+
+/* Goal: a retired arena refuses at once, though it might grow. */
+static void retired_arena_refuses_at_once(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = two_steps(&side);
     replica_want(&side, PLACE);
     fake_settle(&bench->world);
-    assert_int_equal(bench->mine[bench->count - 1].rc, LEAT_E_NO_MEMORY);
+    side_retire(&side);
+    assert_false(side.retired);
+    replica_want(&side, PLACE);
+    fake_settle(&bench->world);
+    assert_false(bench->mine[1].busy);
+    assert_int_equal(bench->mine[1].rc, LEAT_E_NO_MEMORY);
     side_fini(&side);
 }
 
@@ -146,13 +167,190 @@ static void pool_with_a_step_at_hand_asks_for_none(void **state)
     bench_free(bench);
 }
 
+/* Goal: a segment that shares its place is not repaired: nobody is told to look for its bytes. */
+static void place_of_two_is_not_repaired(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(5);
+    struct mine *mine[2];
+    for (unsigned i = 0; i < 2; i++) {
+        mine[i] = opened(bench, LEAT_DURABILITY_DISK);
+        write_close(mine[i]);
+        assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
+    }
+    struct leat_row *row = row_in_file(bench, mine[1]->seg->row);
+    row->slot_unit = row_in_file(bench, mine[0]->seg->row)->slot_unit;
+    leat_row_seal(row, mine[1]->seg->row);
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    memset(file->now, 0, file->bytes);
+    file->bytes = 0;
+    reopen_without_memory(bench);
+    assert_int_equal(found_of(bench, mine[0])->seg->integrity, LEAT_INTEGRITY_CORRUPT);
+    const struct leat_found *found = found_of(bench, mine[1]);
+    assert_int_equal(found->kind, LEAT_FOUND_LOST);
+    assert_int_equal(found->seg->integrity, LEAT_INTEGRITY_OK);
+    bench_free(bench);
+}
+
+/* Goal: what lies past a lowered limit is flushed at once, and is asked for when owners have taken what a start
+ * found. */
+static void memory_past_the_limit_goes_first(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(6);
+    struct leat_store *store = bench->store;
+    struct mine *mine[9];
+    for (unsigned i = 0; i < 9; i++) {
+        mine[i] = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+        fake_pass(&bench->world, 30000);
+        assert_int_equal(mine[i]->rc, LEAT_OK);
+    }
+    for (unsigned i = 0; i < 8; i++)
+        assert_int_equal(do_now(bench, mine[i], LEAT_STORE_DROP), LEAT_OK);
+    assert_false(leat_flush_pressed(store));
+    leat_pool_limit_set(&store->pool, LEAT_ARENA_STEP_BYTES);
+    assert_true(leat_flush_pressed(store));
+    store->started = false;
+    mine[8]->extent_count = 1;
+    mine[8]->extents[0] = (struct leat_extent){100, 99};
+    assert_int_equal(do_now(bench, mine[8], LEAT_STORE_CLOSE), LEAT_OK);
+    struct leat_held *held = leat_held_of(mine[8]->seg);
+    leat_held_move(held, LEAT_HELD_CACHED, &store->cached);
+    for (unsigned started = 0; started < 2; started++) {
+        store->started = started;
+        store->look_us = 0;
+        leat_memory_step(store, bench->world.now_us);
+        assert_int_equal(held->where, started ? LEAT_HELD_ASKED : LEAT_HELD_CACHED);
+    }
+    fake_settle(&bench->world);
+    bench_free(bench);
+}
+
+/* Goal: a replica moves without a sync of its own, at level `disk` too: its bytes are where they were. */
+static void replica_moves_without_a_sync(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(7);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_DISK, false);
+    struct leat_file *file = fake_file(&bench->world, "catalogue");
+    uint32_t row = mine->seg->row;
+    uint64_t pool_at = row_in_file(bench, row)->pool_at;
+    uint8_t was[LEAT_ROW_BYTES];
+    memcpy(was, file->durable + LEAT_BLOCK_BYTES + row * (uint64_t)LEAT_ROW_BYTES, sizeof was);
+    replica_want(&side, PLACE); /* so that the other place has another number */
+    fake_settle(&bench->world);
+    (void)opened(bench, LEAT_DURABILITY_MEMORY);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_MOVE), LEAT_OK);
+    assert_int_not_equal(row_in_file(bench, row)->pool_at, pool_at);
+    assert_memory_equal(file->durable + LEAT_BLOCK_BYTES + row * (uint64_t)LEAT_ROW_BYTES, was,
+                        sizeof was);
+    side_fini(&side);
+}
+
+/* Goal: of a replica that had only its header nothing is put into its place. */
+static void replica_without_a_start_is_not_written(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(8);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *mine = replica_new(&side, LEAT_DURABILITY_MEMORY, false);
+    write_header(mine);
+    seal(mine);
+    uint64_t at = mine->seg->file_offset;
+    reopen_with(bench, &side);
+    size_t count;
+    (void)leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 0);
+    static const uint8_t zeros[4096];
+    assert_memory_equal(fake_file(&bench->world, "store/0")->now + at, zeros, sizeof zeros);
+    side_fini(&side);
+}
+
+/* Goal: a reservation of level `memory` whose memory survived is a reservation still, whatever its file lost. */
+static void reservation_in_memory_outlives_its_file(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(9);
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 1, 16384);
+    fake_settle(&bench->world);
+    struct mine *behind = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(behind);
+    assert_int_equal(do_now(bench, behind, LEAT_STORE_CLOSE), LEAT_OK);
+    assert_true(behind->seg->file_offset > mine->seg->file_offset);
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    memset(file->now, 0, file->bytes);
+    file->bytes = 0;
+    reopen(bench, false);
+    assert_null(found_of(bench, mine));
+    assert_non_null(found_of(bench, behind));
+    bench_free(bench);
+}
+
+/* Goal: a start says in which file a segment is. */
+static void segment_knows_its_files_number(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(10);
+    struct mine *mine;
+    do {
+        mine = reserve(bench, LEAT_DURABILITY_DISK, 0, PLACE);
+        fake_settle(&bench->world);
+        fake_pass(&bench->world, 30000);
+        assert_int_equal(mine->rc, LEAT_OK);
+    } while (mine->seg->file_number == 0);
+    write_header(mine);
+    write_start(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
+    uint32_t number = mine->seg->file_number;
+    reopen(bench, false);
+    assert_int_equal(found_of(bench, mine)->seg->file_number, number);
+    bench_free(bench);
+}
+
+/* Goal: a file that can't be made as long as its rows claim is of no use. */
+static void file_that_refuses_its_end_has_failed(void **state)
+{
+    (void)state;
+    for (unsigned full = 0; full < 2; full++) {
+        struct bench *bench = bench_ready(11);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        struct leat_file *file = fake_file(&bench->world, "store/0");
+        file->bytes = 0;
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        if (full) bench->world.space_bytes = 1;
+        bench->world.arena.inherited_bytes = 0;
+        leat_err rc = LEAT_E_DISK;
+        for (uint64_t at = 1; rc; at++) { /* the operation that makes the file longer */
+            if (!full) bench->world.fail_at = bench->world.op_count + at;
+            rc = bench_open(bench, NULL);
+        }
+        assert_non_null(found_of(bench, mine));
+        assert_int_equal(bench->store->slots.files[0]->failed, !full);
+        bench_free(bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(place_that_is_gone_is_of_one_segment),
         cmocka_unit_test(place_past_the_arena_is_not_read),
         cmocka_unit_test(full_arena_that_may_grow_is_waited_for),
+        cmocka_unit_test(retired_arena_refuses_at_once),
         cmocka_unit_test(pool_with_a_step_at_hand_asks_for_none),
+        cmocka_unit_test(place_of_two_is_not_repaired),
+        cmocka_unit_test(memory_past_the_limit_goes_first),
+        cmocka_unit_test(replica_moves_without_a_sync),
+        cmocka_unit_test(replica_without_a_start_is_not_written),
+        cmocka_unit_test(reservation_in_memory_outlives_its_file),
+        cmocka_unit_test(segment_knows_its_files_number),
+        cmocka_unit_test(file_that_refuses_its_end_has_failed),
     };
     return cmocka_run_group_tests_name("store corners", tests, NULL, NULL);
 }

@@ -178,6 +178,7 @@ static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state
         for (unsigned start = 0; start < 2; start++) {
             reopen(bench, false);
             found_again(bench, mine);
+            assert_int_equal(mine->seg->version, 1); /* also where the stamp has none */
             if (start == 0) assert_int_equal(do_now(bench, mine, LEAT_STORE_STAMP), LEAT_OK);
         }
         assert_int_equal(mended(bench, mine, NULL), LEAT_OK);

@@ -134,6 +134,24 @@ static void flush_has_one_turn_between_rounds(void **state)
     bench_free(bench);
 }
 
+/* Goal: nothing is read again before owners have taken what a start found: they would not be told. */
+static void scrub_waits_until_all_is_taken(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(10);
+    (void)flushed(bench);
+    reopen(bench, false);
+    struct leat_store *store = bench->store;
+    store->options.scrub_bytes_per_second = RATE;
+    leat_scrub_step(store, bench->world.now_us);
+    assert_false(store->scrub_reading);
+    leat_store_found_done(store);
+    leat_scrub_step(store, bench->world.now_us);
+    assert_true(store->scrub_reading);
+    fake_settle(&bench->world);
+    bench_free(bench);
+}
+
 /* Goal: nothing is flushed before owners have taken what a start found: they would not be told. */
 static void flush_waits_until_all_is_taken(void **state)
 {
@@ -164,6 +182,7 @@ int main(void)
         cmocka_unit_test(busy_owner_is_told_later),
         cmocka_unit_test(scrub_reads_nothing_of_what_has_gone),
         cmocka_unit_test(flush_has_one_turn_between_rounds),
+        cmocka_unit_test(scrub_waits_until_all_is_taken),
         cmocka_unit_test(flush_waits_until_all_is_taken),
     };
     return cmocka_run_group_tests_name("store scrub", tests, NULL, NULL);
