@@ -33,25 +33,29 @@ static void place_that_is_gone_is_of_one_segment(void **state)
     bench_free(bench);
 }
 
-/* Goal: a replica whose row names a place past its arena's end is lost: nothing is read there. */
-static void place_past_the_arena_is_not_read(void **state)
+/* Goal: a replica whose row names a place past its arena's end, or between two places, is lost: nothing is read
+ * there. */
+static void place_that_is_none_is_not_read(void **state)
 {
     (void)state;
-    struct side side;
-    struct bench *bench = bench_ready(2);
-    side_init(&side, bench, 1);
-    side_add(&side);
-    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
-    struct leat_row *row = row_in_file(bench, mine->seg->row);
-    row->pool_at = 1024ull * ARENA;
-    leat_row_seal(row, mine->seg->row);
-    reopen_with(bench, &side);
-    size_t count;
-    const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
-    assert_int_equal(count, 1);
-    assert_int_equal(found->kind, LEAT_FOUND_LOST);
-    assert_non_null(strstr(found->why, "memory did not survive"));
-    side_fini(&side);
+    static const uint64_t places[] = {1024ull * ARENA, 64};
+    for (unsigned i = 0; i < 2; i++) {
+        struct side side;
+        struct bench *bench = bench_ready(2);
+        side_init(&side, bench, 1);
+        side_add(&side);
+        struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+        struct leat_row *row = row_in_file(bench, mine->seg->row);
+        row->pool_at = places[i];
+        leat_row_seal(row, mine->seg->row);
+        reopen_with(bench, &side);
+        size_t count;
+        const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+        assert_int_equal(count, 1);
+        assert_int_equal(found->kind, LEAT_FOUND_LOST);
+        assert_non_null(strstr(found->why, "memory did not survive"));
+        side_fini(&side);
+    }
 }
 
 static void replica_want(struct side *side, uint32_t capacity)
@@ -336,11 +340,91 @@ static void file_that_refuses_its_end_has_failed(void **state)
     }
 }
 
+/* Goal: an arena that gives nothing back keeps its memory, and the usage says so. */
+static void arena_that_can_not_shrink_is_kept(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(12);
+    struct leat_store_usage usage;
+    for (unsigned kept = 0; kept < 2; kept++) {
+        if (kept) bench->world.arena.shrink = NULL;
+        leat_store_actor.on_turn_end(bench->store);
+        leat_store_usage(bench->store, &usage);
+        assert_int_equal(usage.memory_kept, kept);
+    }
+    bench_free(bench);
+}
+
+/* Goal: a segment that is hibernated is written from where its file ends, whatever its owner says was committed. */
+static void hibernation_writes_what_the_file_lacks(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(13);
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 65536);
+    fake_settle(&bench->world);
+    write_header(mine);
+    write_start(mine);
+    while (mine->writer.used < 20000)
+        assert_true(write_some(mine, 20));
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
+    assert_true(write_some(mine, 1));
+    uint64_t before = bench->store->committed_bytes;
+    mine->committed_bytes = 0;
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_true(bench->store->committed_bytes - before <= 2 * LEAT_BLOCK_BYTES);
+    bench_free(bench);
+}
+
+static unsigned flushes;
+static void on_all_flushed(void *arg, leat_err rc)
+{
+    (void)arg;
+    assert_int_equal(rc, LEAT_OK);
+    flushes++;
+}
+
+/* Goal: flushing all does not end before segments are flushed that a start has found, and that nobody has taken yet. */
+static void flush_of_all_waits_for_owners(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(14);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+    reopen(bench, false);
+    flushes = 0;
+    leat_store_flush_all(bench->store, on_all_flushed, NULL);
+    leat_store_actor.on_turn_end(bench->store);
+    fake_settle(&bench->world);
+    assert_int_equal(flushes, 0);
+    leat_store_found_done(bench->store);
+    leat_store_actor.on_turn_end(bench->store);
+    bench->world.turn = true;
+    fake_settle(&bench->world);
+    assert_int_equal(flushes, 1);
+    bench_free(bench);
+}
+
+/* Goal: a store that has no memory for itself or its complaints is not opened. */
+static void store_without_memory_is_not_opened(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(15);
+    for (unsigned at = 1; at <= 2; at++) {
+        leat_mem_fail_at(at);
+        leat_err rc = bench_open(bench, NULL);
+        leat_mem_fail_at(0);
+        assert_int_equal(rc, LEAT_E_NO_MEMORY);
+        assert_null(bench->store);
+    }
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(place_that_is_gone_is_of_one_segment),
-        cmocka_unit_test(place_past_the_arena_is_not_read),
+        cmocka_unit_test(place_that_is_none_is_not_read),
         cmocka_unit_test(full_arena_that_may_grow_is_waited_for),
         cmocka_unit_test(retired_arena_refuses_at_once),
         cmocka_unit_test(pool_with_a_step_at_hand_asks_for_none),
@@ -351,6 +435,10 @@ int main(void)
         cmocka_unit_test(reservation_in_memory_outlives_its_file),
         cmocka_unit_test(segment_knows_its_files_number),
         cmocka_unit_test(file_that_refuses_its_end_has_failed),
+        cmocka_unit_test(arena_that_can_not_shrink_is_kept),
+        cmocka_unit_test(hibernation_writes_what_the_file_lacks),
+        cmocka_unit_test(flush_of_all_waits_for_owners),
+        cmocka_unit_test(store_without_memory_is_not_opened),
     };
     return cmocka_run_group_tests_name("store corners", tests, NULL, NULL);
 }

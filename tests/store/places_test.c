@@ -216,6 +216,21 @@ static void places_ahead_are_made_when_half_a_step_is_left(void **state)
     }
 }
 
+/* Goal: a `disk` segment that gets no slot changes nothing of where space is written ahead. */
+static void places_ahead_outlive_a_refusal(void **state)
+{
+    (void)state;
+    struct leat_slot slot = {0};
+    files_full(2);
+    two_in_turn(0, 1);
+    struct leat_store_file *ahead = slots.ahead, *before = slots.ahead_before;
+    disk.space = 1;
+    assert_int_equal(leat_slots_take(&slots, UNIT, LEAT_DURABILITY_DISK, &slot), LEAT_E_DISK_FULL);
+    assert_ptr_equal(slots.ahead, ahead);
+    assert_ptr_equal(slots.ahead_before, before);
+    end();
+}
+
 /* Goal: a step is written in pieces of 1 MiB, and its last piece is as large as what is left. */
 static void places_ahead_are_written_to_their_end(void **state)
 {
@@ -509,6 +524,7 @@ int main(void)
         cmocka_unit_test(places_are_refused_by_the_error_of_the_disk),
         cmocka_unit_test(places_ahead_lie_in_the_next_file_in_turn),
         cmocka_unit_test(places_ahead_are_made_when_half_a_step_is_left),
+        cmocka_unit_test(places_ahead_outlive_a_refusal),
         cmocka_unit_test(places_ahead_are_written_to_their_end),
         cmocka_unit_test(places_of_one_step_are_spared),
         cmocka_unit_test(places_of_disk_segments_in_their_order),
