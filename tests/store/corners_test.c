@@ -295,6 +295,27 @@ static void reservation_in_memory_outlives_its_file(void **state)
     bench_free(bench);
 }
 
+/* Goal: the row of a closed segment that is in memory alone does not show that its file had a place. */
+static void segment_in_memory_says_nothing_of_its_file(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(16);
+    (void)opened(bench, LEAT_DURABILITY_MEMORY);
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
+    fake_settle(&bench->world);
+    struct mine *behind = opened(bench, LEAT_DURABILITY_MEMORY);
+    write_close(behind);
+    assert_int_equal(do_now(bench, behind, LEAT_STORE_CLOSE), LEAT_OK);
+    assert_true(behind->seg->file_offset > mine->seg->file_offset);
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    memset(file->now, 0, file->bytes);
+    file->bytes = 0;
+    reopen(bench, false);
+    assert_null(found_of(bench, mine)); /* it may never have had one, and so no bytes */
+    assert_int_equal(found_of(bench, behind)->kind, LEAT_FOUND_CLOSED);
+    bench_free(bench);
+}
+
 /* Goal: a start says in which file a segment is. */
 static void segment_knows_its_files_number(void **state)
 {
@@ -433,6 +454,7 @@ int main(void)
         cmocka_unit_test(replica_moves_without_a_sync),
         cmocka_unit_test(replica_without_a_start_is_not_written),
         cmocka_unit_test(reservation_in_memory_outlives_its_file),
+        cmocka_unit_test(segment_in_memory_says_nothing_of_its_file),
         cmocka_unit_test(segment_knows_its_files_number),
         cmocka_unit_test(file_that_refuses_its_end_has_failed),
         cmocka_unit_test(arena_that_can_not_shrink_is_kept),

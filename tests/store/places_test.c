@@ -216,6 +216,23 @@ static void places_ahead_are_made_when_half_a_step_is_left(void **state)
     }
 }
 
+/* Goal: a request that can't wait gets space that is not written yet, be there ever so little. */
+static void places_not_written_serve_who_can_not_wait(void **state)
+{
+    (void)state;
+    files_full(1);
+    slots.ahead = slots.files[0];
+    slots.files[0]->grown_units = slots.files[0]->here_units = 65;
+    disk.files[0].bytes = 65 * UNIT;
+    slots.fresh_from = 64;
+    slots.fresh_end = 65;
+    struct leat_slot slot = take(UNIT, LEAT_DURABILITY_DISK);
+    assert_ptr_equal(slot.file, slots.files[0]);
+    assert_int_equal(slot.unit, 64);
+    did("");
+    end();
+}
+
 /* Goal: a `disk` segment that gets no slot changes nothing of where space is written ahead. */
 static void places_ahead_outlive_a_refusal(void **state)
 {
@@ -524,6 +541,7 @@ int main(void)
         cmocka_unit_test(places_are_refused_by_the_error_of_the_disk),
         cmocka_unit_test(places_ahead_lie_in_the_next_file_in_turn),
         cmocka_unit_test(places_ahead_are_made_when_half_a_step_is_left),
+        cmocka_unit_test(places_not_written_serve_who_can_not_wait),
         cmocka_unit_test(places_ahead_outlive_a_refusal),
         cmocka_unit_test(places_ahead_are_written_to_their_end),
         cmocka_unit_test(places_of_one_step_are_spared),
