@@ -120,6 +120,28 @@ static void tail_given_up_is_jumped_over(void **state)
     fake_destroy(fake);
 }
 
+/* Offsets that were given up behind a whole segment are jumped over by a reader that comes from there, also where the
+ * next segment's start entry has not been looked at since the start. */
+static void offsets_given_up_behind_a_segment_are_jumped_over(void **state)
+{
+    bool evicted = *state != NULL;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(3);
+    uint64_t end = info_of(fake).next_offset;
+    reopen(fake, 0, 1 << 20, evicted);
+    uint64_t next = info_of(fake).next_offset;
+    assert_true(next > end);
+    must_append(fake, 7, 100);
+    for (unsigned start = 0; start < 2; start++) {
+        struct leat_read read = {.from = {end}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_int_equal(read.first.v, next);
+        reopen(fake, 0, 0, evicted);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
 /* A jump is only what the start entry behind it says: a segment lost later on has its name. */
 static void loss_behind_a_jump_is_named(void **state)
 {
@@ -491,6 +513,8 @@ int main(void)
         cmocka_unit_test(last_segment_damaged_refuses_for_good_only_where_nobody_else_has_it),
         cmocka_unit_test(tail_given_up_is_jumped_over),
         cmocka_unit_test_prestate(tail_given_up_is_jumped_over, files),
+        cmocka_unit_test(offsets_given_up_behind_a_segment_are_jumped_over),
+        cmocka_unit_test_prestate(offsets_given_up_behind_a_segment_are_jumped_over, files),
         cmocka_unit_test(loss_behind_a_jump_is_named),
         cmocka_unit_test_prestate(loss_behind_a_jump_is_named, files),
         cmocka_unit_test(jump_over_groups_ends_the_group_that_is_read),

@@ -88,6 +88,8 @@ static void catalogue_rows_have_their_bounds(void **state)
         ((uint8_t *)&bad)[byte] = 1;
         assert_false(leat_row_valid(&bad, 5));
     }
+    memset(&none, 0xff, sizeof none); /* nor is one of other bytes that are all the same */
+    assert_false(leat_row_valid(&none, 5));
 }
 
 /* Goal: a row of less than the smallest segment is damaged, also where nothing else of it is too large. */
