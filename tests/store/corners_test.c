@@ -254,6 +254,22 @@ static void replica_moves_without_a_sync(void **state)
     side_fini(&side);
 }
 
+/* Goal: a replica that was hibernated comes back into its writer's arena. */
+static void replica_comes_back_into_its_arena(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(17);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESUME, 4, false), LEAT_OK);
+    assert_ptr_equal(leat_held_of(mine->seg)->pool, &side.add.added->pool);
+    assert_int_equal(side.add.added->pool.given, 1);
+    side_fini(&side);
+}
+
 /* Goal: of a replica that had only its header nothing is put into its place. */
 static void replica_without_a_start_is_not_written(void **state)
 {
@@ -452,6 +468,7 @@ int main(void)
         cmocka_unit_test(place_of_two_is_not_repaired),
         cmocka_unit_test(memory_past_the_limit_goes_first),
         cmocka_unit_test(replica_moves_without_a_sync),
+        cmocka_unit_test(replica_comes_back_into_its_arena),
         cmocka_unit_test(replica_without_a_start_is_not_written),
         cmocka_unit_test(reservation_in_memory_outlives_its_file),
         cmocka_unit_test(segment_in_memory_says_nothing_of_its_file),

@@ -510,14 +510,21 @@ static void places_that_are_fresh_are_not_for_memory_segments(void **state)
 
 /* ---- what is given back ---- */
 
+static void on_space(void *ctx, enum leat_node_log_level level, const char *line)
+{
+    *(unsigned *)ctx += level == LEAT_NODE_LOG_INFO && strstr(line, "has space for segments again");
+}
+
 /* Goal: slots that are given back end the report of a full disk when as much as was refused is free in one piece, and
- * not before. */
+ * not before; that is logged once. */
 static void places_given_back_say_so_in_one_piece(void **state)
 {
     (void)state;
     for (unsigned lacks = 0; lacks < 2; lacks++) {
         files_full(1);
         struct leat_store_file *file = slots.files[0];
+        unsigned told = 0;
+        leat_node_log_set(on_space, &told, LEAT_NODE_LOG_INFO);
         slots.full_bytes = 4 * UNIT;
         if (lacks) file->here_units--;
         for (uint32_t unit = 0; unit < 64; unit += 2)
@@ -528,6 +535,9 @@ static void places_given_back_say_so_in_one_piece(void **state)
         leat_slots_give(&slots, (struct leat_slot){file, 3}, UNIT);
         assert_int_equal(slots.full_bytes, lacks ? 4 * UNIT : 0);
         assert_int_equal(file->buddy.free_units, 35);
+        leat_slots_give(&slots, (struct leat_slot){file, 7}, UNIT);
+        assert_int_equal(told, !lacks);
+        leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
         end();
     }
 }
