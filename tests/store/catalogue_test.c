@@ -461,6 +461,24 @@ static void catalogue_round_writes_each_block_once(void **state)
     bench_free(bench);
 }
 
+/* Goal: a row of the second chunk is written by each round that it joins, not by the first alone. */
+static void catalogue_rounds_write_rows_of_every_chunk(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(9);
+    struct leat_catalogue *cat = &bench->store->cat;
+    uint32_t row;
+    for (unsigned i = 0; i <= LEAT_STORE_ROWS_PER_CHUNK; i++)
+        assert_int_equal(leat_catalogue_take(cat, &row), LEAT_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(leat_catalogue_join(cat, LEAT_STORE_ROWS_PER_CHUNK));
+        assert_int_equal(leat_catalogue_submit(cat, false, on_done, NULL), 1);
+        fake_settle(&bench->world);
+        leat_catalogue_round_end(cat);
+    }
+    bench_free(bench);
+}
+
 /* Goal: all rows that a start or a cut has changed are written, and no other rows, then synced. */
 static void catalogue_writes_what_was_changed(void **state)
 {
@@ -616,6 +634,7 @@ int main(void)
         cmocka_unit_test(catalogue_length_is_what_its_header_promises),
         cmocka_unit_test(catalogue_reads_each_row_where_it_lies),
         cmocka_unit_test(catalogue_round_writes_each_block_once),
+        cmocka_unit_test(catalogue_rounds_write_rows_of_every_chunk),
         cmocka_unit_test(catalogue_writes_what_was_changed),
         cmocka_unit_test(catalogue_that_is_made_is_open_once),
         cmocka_unit_test(catalogue_that_is_made_begins_with_nothing),

@@ -457,6 +457,99 @@ static void store_without_memory_is_not_opened(void **state)
     bench_free(bench);
 }
 
+/* Goal: descriptors of segments that went while their owner was told something are free when it has been told, however
+ * many there are. */
+static void descriptors_wait_for_their_owners(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(18);
+    struct leat_store *store = bench->store;
+    struct leat_held *held[3];
+    for (unsigned i = 0; i < 3; i++) {
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        held[i] = leat_held_of(mine->seg);
+        atomic_store(&held[i]->event_busy, true);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        atomic_store(&held[i]->event_busy, false);
+        leat_held_events_step(store);
+        assert_int_equal(leat_list_empty(&store->zombies), i == 2);
+        assert_ptr_equal(leat_held_get(store), held[i]); /* the last that came free */
+    }
+    for (unsigned i = 0; i < 3; i++)
+        leat_held_put(store, held[i]);
+    bench_free(bench);
+}
+
+/* Goal: a segment that could not be read at a start, and can be at the cut, begins where its start entry says. */
+static void cut_segment_begins_where_its_bytes_say(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(19);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 3));
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
+    const struct leat_found *found = NULL;
+    for (uint64_t at = 1; !found || found->kind != LEAT_FOUND_LOST; at++) {
+        assert_true(at < 100);
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        bench->world.arena.inherited_bytes = 0;
+        bench->world.fail_at =
+            bench->world.op_count + at; /* until that is the read of the segment */
+        if (bench_open(bench, NULL) == LEAT_OK) found = found_of(bench, mine);
+    }
+    bench->world.fail_at = 0;
+    struct leat_segment *seg = found->seg;
+    assert_int_equal(leat_store_cut(bench->store, seg, last_extent(mine), mine->next_offset, 0),
+                     LEAT_OK);
+    assert_int_equal(seg->base_offset, mine->id.v * 1000);
+    bench_free(bench);
+}
+
+/* Goal: a start that has no memory to record what is missing is refused. */
+static void start_without_memory_forgets_nothing_missing(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(20);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+    uint32_t row = mine->seg->row;
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    memset(file->now, 0, file->bytes);
+    file->bytes = 0;
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    bench->world.arena.inherited_bytes = 0;
+    leat_err rc = LEAT_E_NO_MEMORY;
+    for (unsigned at = 1; rc; at++) {
+        leat_mem_fail_at(at);
+        rc = bench_open(bench, NULL);
+        leat_mem_fail_at(0);
+        if (rc) assert_int_equal(rc, LEAT_E_NO_MEMORY);
+    }
+    assert_int_equal(row_in_file(bench, row)->more, LEAT_ROW_DAMAGED);
+    bench_free(bench);
+}
+
+/* Goal: where all descriptors are in use none counts as free. */
+static void descriptors_in_use_are_not_free(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(21);
+    for (unsigned i = 0; i < LEAT_STORE_HELD_PER_SLAB; i++) {
+        (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
+        fake_settle(&bench->world);
+    }
+    uint64_t rows = LEAT_STORE_ROWS_PER_CHUNK - LEAT_STORE_HELD_PER_SLAB;
+    assert_int_equal(bench->store->cat.held_count, LEAT_STORE_HELD_PER_SLAB);
+    assert_int_equal(leat_held_free_bytes(bench->store),
+                     rows * (sizeof(struct leat_row_chunk) / LEAT_STORE_ROWS_PER_CHUNK));
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -478,6 +571,10 @@ int main(void)
         cmocka_unit_test(hibernation_writes_what_the_file_lacks),
         cmocka_unit_test(flush_of_all_waits_for_owners),
         cmocka_unit_test(store_without_memory_is_not_opened),
+        cmocka_unit_test(start_without_memory_forgets_nothing_missing),
+        cmocka_unit_test(descriptors_in_use_are_not_free),
+        cmocka_unit_test(descriptors_wait_for_their_owners),
+        cmocka_unit_test(cut_segment_begins_where_its_bytes_say),
     };
     return cmocka_run_group_tests_name("store corners", tests, NULL, NULL);
 }

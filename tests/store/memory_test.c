@@ -358,7 +358,7 @@ static void memory_favours_who_has_waited(void **state)
 {
     (void)state;
     enum { HALF = PLACE / 2, BEST = 9, GOOD = 1 };
-    for (unsigned what = 0; what < 4; what++) {
+    for (unsigned what = 0; what < 5; what++) {
         struct bench *bench = bench_ready(40 + what);
         struct mine *half[PLACES][2];
         for (unsigned i = 0; i < PLACES; i++)
@@ -379,9 +379,9 @@ static void memory_favours_who_has_waited(void **state)
                 assert_int_equal(do_now(bench, closed[i], LEAT_STORE_DROP), LEAT_OK); /* free */
             else
                 assert_int_equal(do_now(bench, closed[i], LEAT_STORE_CLOSE), LEAT_OK);
-            if (what == 3) /* as one that is urgent */
-                leat_held_move(leat_held_of(closed[i]->seg), LEAT_HELD_DIRTY,
-                               &bench->store->dirty_soon);
+            struct leat_held *held = leat_held_of(closed[i]->seg);
+            if (what == 3) leat_held_move(held, LEAT_HELD_DIRTY, &bench->store->dirty_soon);
+            if (what == 4) leat_held_move(held, LEAT_HELD_ASKED, &bench->store->asked);
         }
         struct mine *large = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
         fake_settle(&bench->world);
@@ -394,7 +394,7 @@ static void memory_favours_who_has_waited(void **state)
         unsigned best = what ? BEST : GOOD; /* the first of equals */
         assert_int_equal(bench->store->pool.buddy.kept_from, best * 512);
         assert_int_equal(bench->store->pool.buddy.kept_end, (best + 1) * 512);
-        if (what == 0) {
+        if (what == 0 || what == 4) {
             bench_free(bench);
             continue;
         }
