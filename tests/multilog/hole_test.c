@@ -138,6 +138,12 @@ static void offsets_given_up_behind_a_segment_are_jumped_over(void **state)
         assert_int_equal(read.first.v, next);
         reopen(fake, 0, 0, evicted);
     }
+    if (evicted) { /* without a buffer the read asks for one */
+        fake_settle(fake);
+        struct leat_read read = {.from = {end}, .max_bytes = 1000};
+        assert_int_equal(leat_log_read(fake->log, &read), LEAT_OK);
+        assert_int_equal(read.rc, LEAT_E_NO_MEMORY);
+    }
     free(buffer);
     fake_destroy(fake);
 }

@@ -194,6 +194,28 @@ static void place_within_an_entry_is_refused_whatever_was_read_before(void **sta
     fake_destroy(fake);
 }
 
+/* Goal: a reader at the end of a segment's records is not led to the next segment where the segment should have more. */
+static void reader_is_not_led_past_records_that_are_not_there(void **state)
+{
+    (void)state;
+    struct fake *fake = log_with(0, 2);
+    struct leat_segment *seg = log_slot_at(fake->log, 0)->seg;
+    uint64_t end = seg->next_offset;
+    for (unsigned lacks = 0; lacks < 2; lacks++) {
+        seg->next_offset = end + lacks;
+        struct leat_read read = {.by_position = true};
+        do {
+            struct leat_position from = read.next_position;
+            read = (struct leat_read){.by_position = true, .position = from};
+            assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        } while (read.next.v < end);
+        assert_int_equal(read.next.v, end);
+        assert_int_equal(read.next_position.segment, !lacks);
+    }
+    seg->next_offset = end;
+    fake_destroy(fake);
+}
+
 /* Goal: the last segment, where it is damaged, and the log begins behind all of its records, behind a jump: it is said
  * to have no record of the log. */
 static void damaged_segment_in_front_of_the_log_has_no_record(void **state)
@@ -288,6 +310,7 @@ int main(void)
         JOINT_TEST(start_entry_is_read_from_memory_where_it_stays),
         JOINT_TEST(hole_in_front_of_a_round_offset_is_told_once_it_is_known),
         JOINT_TEST(place_within_an_entry_is_refused_whatever_was_read_before),
+        JOINT_TEST(reader_is_not_led_past_records_that_are_not_there),
         JOINT_TEST(damaged_segment_in_front_of_the_log_has_no_record),
         JOINT_TEST(roll_waits_for_memory),
         JOINT_TEST(log_gives_back_all_its_memory),
