@@ -120,6 +120,14 @@ static void tail_given_up_is_jumped_over(void **state)
     fake_destroy(fake);
 }
 
+static const struct leat_segment *slot_before(struct leat_log *log, uint64_t offset)
+{
+    uint32_t i = 0;
+    while (log_slot_at(log, i)->seg->next_offset != offset)
+        i++;
+    return log_slot_at(log, i)->seg;
+}
+
 /* Offsets that were given up behind a whole segment are jumped over by a reader that comes from there, also where the
  * next segment's start entry has not been looked at since the start. */
 static void offsets_given_up_behind_a_segment_are_jumped_over(void **state)
@@ -132,8 +140,14 @@ static void offsets_given_up_behind_a_segment_are_jumped_over(void **state)
     uint64_t next = info_of(fake).next_offset;
     assert_true(next > end);
     must_append(fake, 7, 100);
-    for (unsigned start = 0; start < 2; start++) {
+    for (unsigned start = 0; start < 3; start++) {
         struct leat_read read = {.from = {end}};
+        if (start == 2) { /* from its place */
+            const struct leat_segment *last = slot_before(fake->log, end);
+            read = (struct leat_read){
+                .by_position = true,
+                .position = {log_group_of(last->id.v), last->id.v, last->extent.bytes}};
+        }
         assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
         assert_int_equal(read.first.v, next);
         reopen(fake, 0, 0, evicted);

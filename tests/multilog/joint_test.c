@@ -216,6 +216,21 @@ static void reader_is_not_led_past_records_that_are_not_there(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: a segment that this node's disk does not take is told to operators, also the first of the log. */
+static void first_segment_that_is_refused_is_told(void **state)
+{
+    (void)state;
+    char words[256];
+    struct fake *fake = log_with(0, 2);
+    log_slot_at(fake->log, 0)->mend = LOG_MEND_REFUSED;
+    fake->log->damage_look = true;
+    assert_int_equal(leat_log_trouble(fake->log, words, sizeof words), LEAT_E_DAMAGED);
+    assert_non_null(strstr(words, "segment 0 ("));
+    assert_non_null(strstr(words, "can't be read here"));
+    log_slot_at(fake->log, 0)->mend = LOG_MEND_NONE;
+    fake_destroy(fake);
+}
+
 /* Goal: the last segment, where it is damaged, and the log begins behind all of its records, behind a jump: it is said
  * to have no record of the log. */
 static void damaged_segment_in_front_of_the_log_has_no_record(void **state)
@@ -311,6 +326,7 @@ int main(void)
         JOINT_TEST(hole_in_front_of_a_round_offset_is_told_once_it_is_known),
         JOINT_TEST(place_within_an_entry_is_refused_whatever_was_read_before),
         JOINT_TEST(reader_is_not_led_past_records_that_are_not_there),
+        JOINT_TEST(first_segment_that_is_refused_is_told),
         JOINT_TEST(damaged_segment_in_front_of_the_log_has_no_record),
         JOINT_TEST(roll_waits_for_memory),
         JOINT_TEST(log_gives_back_all_its_memory),

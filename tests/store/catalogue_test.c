@@ -553,6 +553,24 @@ static void catalogue_that_is_made_is_open_once(void **state)
     bench_free(bench);
 }
 
+/* Goal: the name of a catalogue that was made survives a power cut. */
+static void catalogue_has_its_name_for_good(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(13);
+    bench->store = NULL;
+    struct leat_catalogue cat;
+    struct leat_error error = {0};
+    uint64_t bad;
+    assert_int_equal(leat_catalogue_init(&cat, &bench->world.disk), LEAT_OK);
+    assert_int_equal(
+        leat_catalogue_open(&cat, &bench->world.env, cluster, false, NULL, NULL, &bad, &error),
+        LEAT_OK);
+    assert_true(fake_file(&bench->world, "catalogue")->name_durable);
+    leat_catalogue_fini(&cat);
+    bench_free(bench);
+}
+
 /* Goal: where a crash has interrupted the creation of a catalogue, the catalogue that is created next has nothing of
  * it. */
 static void catalogue_that_is_made_begins_with_nothing(void **state)
@@ -635,6 +653,7 @@ int main(void)
         cmocka_unit_test(catalogue_reads_each_row_where_it_lies),
         cmocka_unit_test(catalogue_round_writes_each_block_once),
         cmocka_unit_test(catalogue_rounds_write_rows_of_every_chunk),
+        cmocka_unit_test(catalogue_has_its_name_for_good),
         cmocka_unit_test(catalogue_writes_what_was_changed),
         cmocka_unit_test(catalogue_that_is_made_is_open_once),
         cmocka_unit_test(catalogue_that_is_made_begins_with_nothing),

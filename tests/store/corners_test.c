@@ -550,6 +550,65 @@ static void descriptors_in_use_are_not_free(void **state)
     bench_free(bench);
 }
 
+/* Goal: requests that are refused take no descriptors with them. */
+static void refusals_give_their_descriptors_back(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(22);
+    (void)opened(bench, LEAT_DURABILITY_MEMORY);
+    bench->world.space_bytes = 1;
+    for (unsigned i = 0; i < 2 * LEAT_STORE_HELD_PER_SLAB; i++) {
+        struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, LEAT_E_DISK_FULL);
+    }
+    assert_int_equal(bench->store->slab_count, 1);
+    bench_free(bench);
+}
+
+/* Goal: a cut changes no segment besides the one that is cut. */
+static void cut_leaves_others_alone(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(23);
+    struct mine *open = opened(bench, LEAT_DURABILITY_MEMORY);
+    struct mine *cut = opened(bench, LEAT_DURABILITY_MEMORY);
+    reopen(bench, false);
+    struct leat_segment *seg = found_of(bench, cut)->seg;
+    struct leat_held *held = leat_held_of(found_of(bench, open)->seg);
+    assert_int_equal(leat_store_cut(bench->store, seg, last_extent(cut), cut->next_offset, 0),
+                     LEAT_OK);
+    assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
+    assert_int_equal(leat_held_of(seg)->where, LEAT_HELD_DIRTY);
+    assert_int_equal(held->where, LEAT_HELD_NOWHERE);
+    assert_non_null(held->seg.buffer);
+    bench_free(bench);
+}
+
+/* Goal: a segment is of the actor that has asked for it, and has the post by which this actor is reached. */
+static void segment_is_of_who_has_asked(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(24);
+    struct leat_post other = bench->world.core_post;
+    other.self = 3;
+    struct mine *mine = &bench->mine[bench->count++];
+    *mine = (struct mine){.log = {1, 0, 0}, .id = {1}, .epoch = {1}, .busy = true};
+    mine->req = (struct leat_store_req){.kind = LEAT_STORE_RESERVE,
+                                        .log = mine->log,
+                                        .id = mine->id,
+                                        .epoch = mine->epoch,
+                                        .capacity = 16384,
+                                        .on_done = on_req_done,
+                                        .owner = mine};
+    bench->store_port.request(bench->store_port.ctx, &other, &mine->req);
+    fake_settle(&bench->world);
+    assert_int_equal(mine->rc, LEAT_OK);
+    assert_int_equal(mine->seg->owner_actor, 3);
+    assert_ptr_equal(mine->seg->post, bench->world.env.post);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +632,9 @@ int main(void)
         cmocka_unit_test(store_without_memory_is_not_opened),
         cmocka_unit_test(start_without_memory_forgets_nothing_missing),
         cmocka_unit_test(descriptors_in_use_are_not_free),
+        cmocka_unit_test(refusals_give_their_descriptors_back),
+        cmocka_unit_test(cut_leaves_others_alone),
+        cmocka_unit_test(segment_is_of_who_has_asked),
         cmocka_unit_test(descriptors_wait_for_their_owners),
         cmocka_unit_test(cut_segment_begins_where_its_bytes_say),
     };

@@ -179,6 +179,37 @@ static void memory_asks_owners_for_as_much_as_it_lacks(void **state)
     }
 }
 
+/* Goal: owners are asked for what a waiting request needs besides, also where a step is kept free. */
+static void memory_asks_more_for_who_waits(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned open, flushed, asked;
+    } rows[] = {{13, 3, 3}, {7, 9, 9}};
+    for (unsigned r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        struct bench *bench = bench_ready(60 + r);
+        struct mine *mine[PLACES];
+        for (unsigned i = 0; i < PLACES; i++) {
+            mine[i] = open_one(bench, PLACE);
+            bench->store->started = false;
+        }
+        for (unsigned i = 0; i < rows[r].flushed; i++) {
+            mine[i]->extent_count = 1;
+            mine[i]->extents[0] = (struct leat_extent){100, 99};
+            assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
+            leat_held_move(leat_held_of(mine[i]->seg), LEAT_HELD_CACHED, &bench->store->cached);
+        }
+        struct mine *waits = reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);
+        fake_settle(&bench->world);
+        assert_true(waits->busy);
+        bench->store->started = true;
+        leat_memory_step(bench->store, bench->world.now_us);
+        assert_int_equal(bench->store->asked_bytes, rows[r].asked * (uint64_t)PLACE);
+        fake_settle(&bench->world);
+        bench_free(bench);
+    }
+}
+
 /* Goal: a segment that nobody has since the start goes without asking. */
 static void memory_takes_what_nobody_has(void **state)
 {
@@ -494,6 +525,7 @@ int main(void)
         cmocka_unit_test(memory_limit_goes_down_at_once_and_up_with_room_to_spare),
         cmocka_unit_test(memory_limit_is_looked_at_in_time),
         cmocka_unit_test(memory_asks_owners_for_as_much_as_it_lacks),
+        cmocka_unit_test(memory_asks_more_for_who_waits),
         cmocka_unit_test(memory_takes_what_nobody_has),
         cmocka_unit_test(memory_lets_wait_and_refuses_in_time),
         cmocka_unit_test(memory_resumes_what_is_whole),

@@ -41,6 +41,53 @@ static void scrub_without_memory_waits_for_it(void **state)
     bench_free(bench);
 }
 
+/* Goal: the scrub comes to each segment in turn, and leaves out none. */
+static void scrub_comes_to_each_segment(void **state)
+{
+    (void)state;
+    enum { SEGMENTS = 3 };
+    struct bench *bench = bench_ready(34);
+    struct leat_store *store = bench->store;
+    struct mine *mine[SEGMENTS];
+    unsigned seen[SEGMENTS] = {0};
+    for (unsigned i = 0; i < SEGMENTS; i++)
+        mine[i] = flushed(bench);
+    for (unsigned turn = 0; turn < 2 * SEGMENTS; turn++) {
+        store->options.scrub_bytes_per_second = RATE;
+        store->scrub_at_us = 0;
+        leat_scrub_step(store, bench->world.now_us);
+        for (unsigned i = 0; i < SEGMENTS; i++)
+            seen[i] += store->scrubbing == leat_held_of(mine[i]->seg);
+        store->options.scrub_bytes_per_second = 0; /* no other one meanwhile */
+        fake_settle(&bench->world);
+    }
+    for (unsigned i = 0; i < SEGMENTS; i++)
+        assert_int_equal(seen[i], 2);
+    bench_free(bench);
+}
+
+static void on_line(void *ctx, enum leat_node_log_level level, const char *line)
+{
+    (void)level;
+    *(unsigned *)ctx += strstr(line, "segments are missing or damaged") != NULL;
+}
+
+/* Goal: what is not logged of many damaged segments is summed up, in words that say of what. */
+static void many_complaints_are_summed_up(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(35);
+    unsigned told = 0;
+    leat_node_log_set(on_line, &told, LEAT_NODE_LOG_INFO);
+    for (unsigned i = 0; i < 1000; i++)
+        leat_store_complain_of(bench->store, "segment %u is damaged", i);
+    leat_node_log_sum_tell(&bench->store->segments_sum,
+                           bench->world.now_us + 2 * (uint64_t)LEAT_NODE_LOG_SUM_US);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_INFO);
+    assert_int_equal(told, 1);
+    bench_free(bench);
+}
+
 /* Goal: in a store without a row there is nothing to look at: it looks again a second later. */
 static void scrub_of_an_empty_store_waits(void **state)
 {
@@ -182,6 +229,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scrub_without_memory_waits_for_it),
+        cmocka_unit_test(scrub_comes_to_each_segment),
+        cmocka_unit_test(many_complaints_are_summed_up),
         cmocka_unit_test(scrub_of_an_empty_store_waits),
         cmocka_unit_test(busy_owner_is_told_later),
         cmocka_unit_test(scrub_reads_nothing_of_what_has_gone),

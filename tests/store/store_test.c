@@ -330,6 +330,8 @@ static void store_commits_of_a_log_are_answered_in_the_order_of_asking(void **st
     assert_int_equal(first.answered, 1);
     assert_int_equal(second.answered, 2);
     assert_int_equal(third.answered, 3);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP),
+                     LEAT_OK); /* which waits for none of them */
     bench_free(bench);
 }
 
