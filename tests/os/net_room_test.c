@@ -174,8 +174,8 @@ static void silent_connection_makes_room(void **state)
     alone_end();
 }
 
-/* Goal: what a connection brought while nobody waited says nothing of the time in which one waits: that time begins with
- * the wait. */
+/* Goal: what a connection brought while nobody waited says nothing of the time in which one waits: that time begins
+ * with the wait. */
 static void time_of_a_wait_begins_with_it(void **state)
 {
     (void)state;

@@ -567,8 +567,8 @@ static void on_inherited_free(void *owner, size_t index)
     inherited_free = index == 1;
 }
 
-/* Goal: what a start finds closed in an arena of an earlier process is flushed at once, and then the arena is told to be
- * free, by its place among all arenas. */
+/* Goal: what a start finds closed in an arena of an earlier process is flushed at once, and then the arena is told to
+ * be free, by its place among all arenas. */
 static void start_flushes_closed_replicas_and_lets_the_arena_go(void **state)
 {
     (void)state;

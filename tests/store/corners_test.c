@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of the store that hold between two segments: one place for both, one file, one step of memory. */
-#include "tests/store/side.h"
+/* Rules of the store that show where two segments, two files or two moments meet: one place for both, starts, cuts. */
+#include "tests/store/store_bench.h"
 
 enum { PLACE = LEAT_SEGMENT_BYTES_MAX };
 
@@ -31,105 +31,6 @@ static void place_that_is_gone_is_of_one_segment(void **state)
     assert_non_null(strstr(found->why, "missing or truncated"));
     assert_null(found->seg->buffer);
     bench_free(bench);
-}
-
-/* Goal: a replica whose row names a place past its arena's end, or between two places, is lost: nothing is read
- * there. */
-static void place_that_is_none_is_not_read(void **state)
-{
-    (void)state;
-    static const uint64_t places[] = {1024ull * ARENA, 64};
-    for (unsigned i = 0; i < 2; i++) {
-        struct side side;
-        struct bench *bench = bench_ready(2);
-        side_init(&side, bench, 1);
-        side_add(&side);
-        struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
-        struct leat_row *row = row_in_file(bench, mine->seg->row);
-        row->pool_at = places[i];
-        leat_row_seal(row, mine->seg->row);
-        reopen_with(bench, &side);
-        size_t count;
-        const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
-        assert_int_equal(count, 1);
-        assert_int_equal(found->kind, LEAT_FOUND_LOST);
-        assert_non_null(strstr(found->why, "memory did not survive"));
-        side_fini(&side);
-    }
-}
-
-static void replica_want(struct side *side, uint32_t capacity)
-{
-    struct bench *bench = side->bench;
-    struct mine *mine = &bench->mine[bench->count++];
-    *mine = (struct mine){.log = {5, 0, 0}, .id = {bench->count}, .epoch = {3}, .durability = 1};
-    mine->busy = true;
-    mine->req = (struct leat_store_req){.kind = LEAT_STORE_RESERVE,
-                                        .log = mine->log,
-                                        .id = mine->id,
-                                        .epoch = mine->epoch,
-                                        .durability = mine->durability,
-                                        .capacity = capacity,
-                                        .arena = side->add.added,
-                                        .role = LEAT_SEGMENT_REPLICA,
-                                        .on_done = on_req_done,
-                                        .owner = mine};
-    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
-}
-
-/* An arena of two steps, of which the first is there. */
-static struct bench *two_steps(struct side *side)
-{
-    struct bench *bench = bench_ready(3);
-    side_init(side, bench, 1);
-    free(side->raw);
-    side->raw = calloc(1, 2 * ARENA + 4096);
-    side->arena.base = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)side->raw, 4096);
-    side->arena.limit_bytes = 2 * ARENA;
-    side->grows_max = 2;
-    side->add = (struct leat_store_arena_op){
-        .arena = &side->arena, .limit_bytes = 2 * ARENA, .on_done = on_added, .owner = side};
-    leat_store_arena_add(bench->store, &bench->world.core_post, &side->add);
-    fake_settle(&bench->world);
-    assert_int_equal(side->add.added->pool.added_bytes, ARENA);
-    return bench;
-}
-
-/* Goal: a writer waits where its arena is full and may still grow. */
-static void full_arena_that_may_grow_is_waited_for(void **state)
-{
-    (void)state;
-    struct side side;
-    struct bench *bench = two_steps(&side);
-    bench->world.turn_stays = true; /* all of them come in one turn */
-    for (unsigned i = 0; i < ARENA / PLACE + 1; i++)
-        replica_want(&side, PLACE);
-    for (unsigned i = 0; i < ARENA / PLACE + 1; i++)
-        assert_true(fake_event_step(&bench->world));
-    bench->world.turn_stays = false;
-    leat_store_actor.on_turn_end(bench->store);
-    fake_settle(&bench->world);
-    for (unsigned i = 0; i < bench->count; i++)
-        assert_int_equal(bench->mine[i].rc, LEAT_OK);
-    assert_int_equal(side.add.added->pool.added_bytes, 2 * ARENA);
-    side_fini(&side);
-}
-
-/* Goal: a retired arena refuses at once, though it might grow. */
-static void retired_arena_refuses_at_once(void **state)
-{
-    (void)state;
-    struct side side;
-    struct bench *bench = two_steps(&side);
-    replica_want(&side, PLACE);
-    fake_settle(&bench->world);
-    side_retire(&side);
-    assert_false(side.retired);
-    replica_want(&side, PLACE);
-    fake_settle(&bench->world);
-    assert_false(bench->mine[1].busy);
-    assert_int_equal(bench->mine[1].rc, LEAT_E_NO_MEMORY);
-    side_fini(&side);
 }
 
 /* Goal: a pool that would rather recycle than grow asks for no segment while it has more than a step at hand. */
@@ -228,67 +129,6 @@ static void memory_past_the_limit_goes_first(void **state)
     }
     fake_settle(&bench->world);
     bench_free(bench);
-}
-
-/* Goal: a replica moves without a sync of its own, at level `disk` too: its bytes are where they were. */
-static void replica_moves_without_a_sync(void **state)
-{
-    (void)state;
-    struct side side;
-    struct bench *bench = bench_ready(7);
-    side_init(&side, bench, 1);
-    side_add(&side);
-    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_DISK, false);
-    struct leat_file *file = fake_file(&bench->world, "catalogue");
-    uint32_t row = mine->seg->row;
-    uint64_t pool_at = row_in_file(bench, row)->pool_at;
-    uint8_t was[LEAT_ROW_BYTES];
-    memcpy(was, file->durable + LEAT_BLOCK_BYTES + row * (uint64_t)LEAT_ROW_BYTES, sizeof was);
-    replica_want(&side, PLACE); /* so that the other place has another number */
-    fake_settle(&bench->world);
-    (void)opened(bench, LEAT_DURABILITY_MEMORY);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_MOVE), LEAT_OK);
-    assert_int_not_equal(row_in_file(bench, row)->pool_at, pool_at);
-    assert_memory_equal(file->durable + LEAT_BLOCK_BYTES + row * (uint64_t)LEAT_ROW_BYTES, was,
-                        sizeof was);
-    side_fini(&side);
-}
-
-/* Goal: a replica that was hibernated comes back into its writer's arena. */
-static void replica_comes_back_into_its_arena(void **state)
-{
-    (void)state;
-    struct side side;
-    struct bench *bench = bench_ready(17);
-    side_init(&side, bench, 1);
-    side_add(&side);
-    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
-    assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESUME, 4, false), LEAT_OK);
-    assert_ptr_equal(leat_held_of(mine->seg)->pool, &side.add.added->pool);
-    assert_int_equal(side.add.added->pool.given, 1);
-    side_fini(&side);
-}
-
-/* Goal: of a replica that had only its header nothing is put into its place. */
-static void replica_without_a_start_is_not_written(void **state)
-{
-    (void)state;
-    struct side side;
-    struct bench *bench = bench_ready(8);
-    side_init(&side, bench, 1);
-    side_add(&side);
-    struct mine *mine = replica_new(&side, LEAT_DURABILITY_MEMORY, false);
-    write_header(mine);
-    seal(mine);
-    uint64_t at = mine->seg->file_offset;
-    reopen_with(bench, &side);
-    size_t count;
-    (void)leat_store_found_replicas(bench->store, &count);
-    assert_int_equal(count, 0);
-    static const uint8_t zeros[4096];
-    assert_memory_equal(fake_file(&bench->world, "store/0")->now + at, zeros, sizeof zeros);
-    side_fini(&side);
 }
 
 /* Goal: a reservation of level `memory` whose memory survived is a reservation still, whatever its file lost. */
@@ -609,19 +449,58 @@ static void segment_is_of_who_has_asked(void **state)
     bench_free(bench);
 }
 
+/* Goal: that a file failed is said once, also where two of its rounds end so. */
+static void file_that_failed_is_told_once(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(26);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+    struct leat_store_file *file = leat_held_of(mine->seg)->slot.file;
+    bench->world.now_us += 100000;
+    leat_store_actor.on_turn_end(bench->store);
+    while (!file->rounds[LEAT_STORE_LANE_SYNCS].running)
+        assert_true(fake_step(&bench->world));
+    file->failed = true; /* by the round of the other lane */
+    bench->world.fail_at = bench->world.op_count + 1;
+    fake_settle(&bench->world);
+    assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_STUCK);
+    assert_int_equal(bench->store->complaint_count, 1); /* that the segment stays in memory */
+    bench_free(bench);
+}
+
+/* Goal: a segment of a file that could not be made again is missing; no other segment has its place. */
+static void place_in_no_file_is_nobodys(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(27);
+    struct leat_disk *disk = &bench->world.disk;
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+    for (uint64_t at = 1; !bench->store || !bench->store->slots.files[0]->failed; at++) {
+        assert_true(at < 100);
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        bench->world.arena.inherited_bytes = 0;
+        (void)disk->remove(disk->ctx, "store/0");
+        bench->world.fail_at = bench->world.op_count + at; /* until that is the sync of its name */
+        (void)bench_open(bench, NULL);
+    }
+    assert_int_equal(bench->store->slots.files[0]->grown_units, 0);
+    assert_int_equal(bench->store->complaint_count, 1);
+    assert_null(strstr(bench->store->complaints[0], "same place"));
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(place_that_is_gone_is_of_one_segment),
-        cmocka_unit_test(place_that_is_none_is_not_read),
-        cmocka_unit_test(full_arena_that_may_grow_is_waited_for),
-        cmocka_unit_test(retired_arena_refuses_at_once),
         cmocka_unit_test(pool_with_a_step_at_hand_asks_for_none),
         cmocka_unit_test(place_of_two_is_not_repaired),
         cmocka_unit_test(memory_past_the_limit_goes_first),
-        cmocka_unit_test(replica_moves_without_a_sync),
-        cmocka_unit_test(replica_comes_back_into_its_arena),
-        cmocka_unit_test(replica_without_a_start_is_not_written),
         cmocka_unit_test(reservation_in_memory_outlives_its_file),
         cmocka_unit_test(segment_in_memory_says_nothing_of_its_file),
         cmocka_unit_test(segment_knows_its_files_number),
@@ -635,6 +514,8 @@ int main(void)
         cmocka_unit_test(refusals_give_their_descriptors_back),
         cmocka_unit_test(cut_leaves_others_alone),
         cmocka_unit_test(segment_is_of_who_has_asked),
+        cmocka_unit_test(file_that_failed_is_told_once),
+        cmocka_unit_test(place_in_no_file_is_nobodys),
         cmocka_unit_test(descriptors_wait_for_their_owners),
         cmocka_unit_test(cut_segment_begins_where_its_bytes_say),
     };
