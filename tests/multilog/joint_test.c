@@ -194,7 +194,8 @@ static void place_within_an_entry_is_refused_whatever_was_read_before(void **sta
     fake_destroy(fake);
 }
 
-/* Goal: a reader at the end of a segment's records is not led to the next segment where the segment should have more. */
+/* Goal: a reader at the end of a segment's records is not led to the next segment where the segment should have
+ * more. */
 static void reader_is_not_led_past_records_that_are_not_there(void **state)
 {
     (void)state;
