@@ -162,6 +162,35 @@ static void offsets_given_up_behind_a_segment_are_jumped_over(void **state)
     fake_destroy(fake);
 }
 
+/* A look-up by time behind the last segment that is there waits while segments behind it may come. */
+static void last_segments_that_may_come_are_not_passed_by_time(void **state)
+{
+    (void)state;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    for (unsigned follows = 0; follows < 2; follows++) {
+        struct fake *fake = log_of(6);
+        fake->backfill_follows = follows;
+        reopen(fake, 0x70, 1 << 20, false);
+        bool done = false;
+        struct leat_locate_op op = {
+            .what = LEAT_LOCATE_TIME,
+            .value = INT64_MAX,
+            .read = {.disk_buffer = buffer, .disk_buffer_bytes = BUFFER_BYTES},
+            .on_done = on_locate_done,
+            .owner = &done};
+        leat_err rc = leat_log_locate(fake->log, &op);
+        fake_settle(fake);
+        if (follows) assert_true(rc == LEAT_E_AGAIN && !done);
+        if (follows) leat_log_older_done(fake->log, false);
+        fake_settle(fake);
+        if (follows) assert_true(done);
+        assert_int_equal(op.rc, LEAT_OK);
+        assert_int_equal(op.offset.v, info_of(fake).next_offset);
+        fake_destroy(fake);
+    }
+    free(buffer);
+}
+
 /* A jump is only what the start entry behind it says: a segment lost later on has its name. */
 static void loss_behind_a_jump_is_named(void **state)
 {
@@ -535,6 +564,7 @@ int main(void)
         cmocka_unit_test_prestate(tail_given_up_is_jumped_over, files),
         cmocka_unit_test(offsets_given_up_behind_a_segment_are_jumped_over),
         cmocka_unit_test_prestate(offsets_given_up_behind_a_segment_are_jumped_over, files),
+        cmocka_unit_test(last_segments_that_may_come_are_not_passed_by_time),
         cmocka_unit_test(loss_behind_a_jump_is_named),
         cmocka_unit_test_prestate(loss_behind_a_jump_is_named, files),
         cmocka_unit_test(jump_over_groups_ends_the_group_that_is_read),

@@ -194,6 +194,33 @@ static void place_within_an_entry_is_refused_whatever_was_read_before(void **sta
     fake_destroy(fake);
 }
 
+/* Fill the stack, so that a function finds these bytes in memory that it has not written to. */
+static void stack_dirty(void)
+{
+    volatile uint8_t dirt[32 * 1024];
+    for (size_t i = 0; i < sizeof dirt; i++)
+        dirt[i] = 0xff;
+}
+
+/* Goal: a read at the log's end finds nothing there yet, by its offset and by its place. */
+static void read_at_the_end_finds_nothing(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(2);
+    fake_settle(fake);
+    uint64_t next = fake->log->next_segment;
+    struct leat_read reads[] = {
+        {.from = {info_of(fake).next_offset}},
+        {.by_position = true, .position = {log_group_of(next), next, 0}},
+    };
+    for (unsigned i = 0; i < 2; i++) {
+        stack_dirty();
+        assert_int_equal(read_once(fake, &reads[i], buffer), LEAT_OK);
+        assert_int_equal(reads[i].iov_count, 0);
+    }
+    fake_destroy(fake);
+}
+
 /* Goal: a reader at the end of a segment's records is not led to the next segment where the segment should have
  * more. */
 static void reader_is_not_led_past_records_that_are_not_there(void **state)
@@ -328,6 +355,7 @@ int main(void)
         JOINT_TEST(place_within_an_entry_is_refused_whatever_was_read_before),
         JOINT_TEST(reader_is_not_led_past_records_that_are_not_there),
         JOINT_TEST(first_segment_that_is_refused_is_told),
+        JOINT_TEST(read_at_the_end_finds_nothing),
         JOINT_TEST(damaged_segment_in_front_of_the_log_has_no_record),
         JOINT_TEST(roll_waits_for_memory),
         JOINT_TEST(log_gives_back_all_its_memory),
