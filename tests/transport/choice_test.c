@@ -70,6 +70,7 @@ static void target_takes_the_first_way_that_works(void **state)
     struct way ways[2];
     struct rig *rig = rig_ways(ways, LEAT_RMEM_NONE);
     assert_int_equal(attach(rig, NODE, 1u << LEAT_RMEM_TCP), LEAT_OK);
+    (void)write_one(rig, 0, 8); /* too early */
     ways[1].target.attached = true;
     ways[1].handler->on_attached(ways[1].user, &ways[1].target);
     (void)write_one(rig, 0, 8);
@@ -77,6 +78,7 @@ static void target_takes_the_first_way_that_works(void **state)
     (void)write_one(rig, 0, 8);
     leat_rmem_detach(rig->target);
     TRACE_IS("shm: attach node 5\n"
+             "0: CLOSED\n"
              "attached shm\n"
              "shm: write @8\n"
              "failed CLOSED \"it ends\"\n"
@@ -123,12 +125,16 @@ static void only_way_is_taken_or_none(void **state)
     leat_rmem_detach(rig->target);
     rig->env.rmems[0] = NULL;
     (void)attach(rig, NODE, 1u << LEAT_RMEM_TCP);
+    rig->env.rmems[1] = NULL;
+    rig->transport->only = LEAT_RMEM_SHM;
+    (void)attach(rig, NODE, 1u << LEAT_RMEM_TCP);
     TRACE_IS("verbs: attach node 5\n"
              "UNSUPPORTED \"not this way\"\n"
              "verbs: attach node 5\n"
              "verbs: detach\n"
              "failed CLOSED \"it ends\"\n"
-             "UNSUPPORTED \"this node has no RDMA: no device\"\n");
+             "UNSUPPORTED \"this node has no RDMA: no device\"\n"
+             "UNSUPPORTED \"this node has no transport shm\"\n");
     rig_free(rig);
 }
 
