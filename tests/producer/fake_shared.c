@@ -152,6 +152,7 @@ void leat_shared_post(struct leat_shared *shared, struct leat_mail *mail)
     *fake_shared.mail_last = mail;
     fake_shared.mail_last = &mail->next;
     fake_shared.posted++;
+    if (fake_shared.at_once) fake_shared_run(FAKE_AT_ONCE_US);
 }
 
 void leat_shared_after_sending(struct leat_shared *shared, void (*on_sent)(void *owner))
@@ -203,8 +204,21 @@ const char *leat_strerror(leat_code code)
 void leat_spin_wait(struct leat_spin *spin)
 {
     (void)spin;
-    fake_shared.spun = true; /* who holds it would never give it back */
-    LEAT_ASSERT(false);
+    fake_shared.spins++;
+    bool given = fake_shared.held;
+    fake_shared.held = false;
+    fake_shared.spun |= !given; /* who holds it would never give it back */
+    LEAT_ASSERT(given);
+}
+
+/* Another caller fills a batch, without the lock, and is done after the second look. */
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+    const struct leat_spin *lock = fake_shared.place->owner;
+    LEAT_ASSERT(atomic_load(&lock->taken) == 0);
+    if (++fake_shared.yields == 2) fake_shared.gather->filling = NULL;
+    return 0;
 }
 
 uint64_t leat_shared_now_us(void *unused)
@@ -232,6 +246,7 @@ int64_t leat_shared_wall_ms(void *unused)
     type __wrap_leat_gather_##name parameters                                                      \
     {                                                                                              \
         gather_used();                                                                             \
+        fake_shared.gather = gather;                                                               \
         return __real_leat_gather_##name arguments;                                                \
     }
 GATHER_CALL(void, close_all, (struct leat_gather * gather), (gather))

@@ -8,7 +8,10 @@
 #include "client/shared.h"
 #include "tests/client/fake_server.h"
 
-enum { FAKE_EVER_US = 600 * 1000 * 1000 }; /* longer than any limit of a test */
+enum {
+    FAKE_EVER_US = 600 * 1000 * 1000, /* longer than any limit of a test */
+    FAKE_AT_ONCE_US = 1000 * 1000,    /* long enough for an append */
+};
 
 struct fake_shared {
     struct fake_world world;
@@ -20,6 +23,8 @@ struct fake_shared {
     bool own_thread;              /* the caller is the background thread */
     leat_err refuse;              /* the next leat_shared_open() says so */
     bool spun;                    /* a spin lock was not free: there is one thread only */
+    bool held;                    /* another caller has the lock, and gives it to whoever waits */
+    bool at_once;                 /* what is posted is dealt with before the caller goes on */
     uint64_t spread;              /* added to an id */
     int64_t spread_id;            /* that was asked for last */
     void (*turn)(void *);         /* the place's, once it is started */
@@ -30,7 +35,8 @@ struct fake_shared {
     struct leat_shared_options options;
     char brokers[64], name[64];
     bool gathers; /* it is started: whoever adds a record has its lock */
-    unsigned opened, started, posted, turns, sent_asked, closed, waited, told;
+    unsigned opened, started, posted, turns, sent_asked, closed, waited, told, spins, yields;
+    struct leat_gather *gather; /* that was used last */
 };
 extern struct fake_shared fake_shared;
 

@@ -174,18 +174,20 @@ static void id_bytes(const uint8_t *bytes, size_t count)
     request->on_done(request, LEAT_OK, &frame, &(struct leat_error){.code = LEAT_OK});
 }
 
-/* Goal: an id that is cut short, or is none, is asked for again after the pause, and then the engine sleeps. */
+/* Goal: an id that is cut short, has bytes behind it, or is none, is asked for again after the pause, and then the
+ * engine sleeps. */
 static void waits_for_an_id_that_can_be_read(void **state)
 {
     (void)state;
     static const uint8_t cut[] = {0x92, 100}, few[] = {0x91, 100, 3}, none[] = {0x90},
-                         more[] = {0x93, 100, 3, 9};
+                         behind[] = {0x92, 100, 3, 9}, more[] = {0x93, 100, 3, 9};
     static const struct {
         const uint8_t *bytes;
         size_t count;
         bool good;
-    } rows[] = {{cut, 2, false}, {few, 3, false}, {none, 1, false}, {more, 4, true}};
-    for (unsigned i = 0; i < 4; i++) {
+    } rows[] = {
+        {cut, 2, false}, {few, 3, false}, {none, 1, false}, {behind, 4, false}, {more, 4, true}};
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         steps_begin(1);
         add(1, 1, -1);
         steps_turn(1);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of records where several things go wrong at once: a time that is over with some acked, answers that are
+ * too short, refusals after an attempt of unknown fate, memory that is missing. On the rig of steps_test.c. */
+#include "tests/producer/steps_rig.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const leat_err ok[] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK};
+
+static void add(uint32_t from, uint32_t to, int32_t streamlet)
+{
+    for (uint32_t n = from; n <= to; n++)
+        assert_int_equal(steps_add(n, streamlet), LEAT_OK);
+}
+
+static struct leat_log_ref told_of;
+static unsigned told_count;
+static void on_told(void *arg, const struct leat_produced *produced)
+{
+    (void)arg;
+    told_of = produced->log;
+    told_count++;
+}
+
+static void add_told(int32_t streamlet)
+{
+    uint8_t value[4] = {1};
+    told_of = (struct leat_log_ref){7, 7, 7};
+    assert_int_equal(leat_producer_engine_add(steps.engine, "s", streamlet, 0, NULL, 0, value,
+                                              sizeof value, on_told, NULL),
+                     LEAT_OK);
+}
+
+/* Goal: acked batches behind a batch that is late are not sent again with it, and are not reported as late when their
+ * time is over: they are reported as acked when it is known what became of those before them. */
+static void fates_acked_batches_are_never_late(void **state)
+{
+    (void)state;
+    steps_ready(1, 1);
+    add(1, 3, -1);
+    steps_turn(1);
+    steps.did[0] = 0;
+    add(4, 4, -1);
+    steps_answer((const leat_err[]){LEAT_E_AGAIN, LEAT_OK, LEAT_OK}, 10, "not now");
+    steps_turn(1000);
+    steps_did("append 5/0/0@40: 100.3+1#1 100.3+4#4;");
+    steps_turn(STEPS_TIMEOUT_US);
+    steps_did("#1 TIMEOUT 'not acked within 500 ms: not now';"
+              "#4 TIMEOUT 'not acked within 500 ms: not now';");
+    steps_answer(ok, 20, NULL);
+    steps_did("#2 at 11;#3 at 12;");
+    steps_turn(1);
+    assert_int_equal(leat_producer_engine_open_records(steps.engine), 0);
+    steps_end();
+}
+
+/* Goal: a log whose only batch was reported as late leaves its epoch: the batch is not sent again, and the next record
+ * goes under the next epoch. */
+static void fates_late_batch_alone_ends_its_epoch(void **state)
+{
+    (void)state;
+    steps_ready(1, 1);
+    add(1, 1, -1);
+    steps_turn(1);
+    steps_append_fails(LEAT_E_CLOSED, "it broke");
+    steps.did[0] = 0;
+    leat_producer_log_expire(steps.engine->streams[0]->own[0], steps.now_us + STEPS_TIMEOUT_US);
+    steps_did("#1 TIMEOUT 'not acked within 500 ms: it broke';");
+    add(2, 2, -1);
+    steps_turn(1000);
+    steps_did("lookup s;");
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_did("id? 100.3;");
+    steps_id(100, 4);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.4+0#2;");
+    steps_answer(ok, 1, NULL);
+    steps_end();
+    steps.did[0] = 0;
+}
+
+/* Goal: an answer of fewer rows than batches says nothing, also where bytes follow that look like rows: all its batches
+ * are sent again as they were. */
+static void fates_answer_of_too_few_rows_says_nothing(void **state)
+{
+    (void)state;
+    static const uint8_t few[] = {0x91, 0x92, 0, 10, 0x92, 0, 11};
+    steps_ready(1, 1);
+    add(1, 2, -1);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2;");
+    steps_answer_bytes(few, sizeof few);
+    steps_did("");
+    assert_string_equal(steps.engine->stats.last_text, "the server's answer could not be read");
+    steps_turn(1000);
+    steps_did("lookup s;");
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2;");
+    steps_answer(ok, 10, NULL);
+    steps_did("#1 at 10;#2 at 11;");
+    steps_end();
+}
+
+/* Goal: a batch that is refused as too large is not cut and sent under another epoch if an earlier attempt may be in
+ * the log: its records would be there twice. */
+static void fates_batch_that_may_be_there_is_not_cut(void **state)
+{
+    (void)state;
+    steps_ready(2, 1);
+    add(1, 2, -1);
+    steps_turn(1);
+    steps_append_fails(LEAT_E_CLOSED, "it broke");
+    steps_turn(1000);
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1,2;lookup s;append 5/0/0@40: 100.3+1#1,2;");
+    steps_answer((const leat_err[]){LEAT_E_TOO_LARGE}, 0, "too much");
+    steps_turn(2000);
+    steps_did("lookup s;");
+    steps_known(5, 1, 61 + 12);
+    steps_turn(1);
+    steps_did("#1 TIMEOUT 'whether it was appended is unknown: too much';"
+              "#2 TIMEOUT 'whether it was appended is unknown: too much';");
+    steps_end();
+    steps.did[0] = 0;
+}
+
+/* Goal: a stream that was refused once, and is known since, is not looked at without a pause while an append keeps the
+ * producer from looking it up. */
+static void fates_old_refusal_does_not_hurry(void **state)
+{
+    (void)state;
+    steps_begin(1);
+    add(1, 1, -1);
+    steps_turn(1);
+    steps_lookup_fails(LEAT_E_UNKNOWN_STREAM, "there is none");
+    steps_turn(1000000);
+    add(2, 2, -1);
+    steps_turn(1);
+    steps_known(5, 2, 0);
+    steps_turn(1);
+    steps_id(100, 3);
+    steps_turn(1);
+    steps_answer(ok, 0, NULL);
+    steps_turn(2000000);
+    steps.did[0] = 0;
+    add(3, 3, 0);
+    add(4, 4, 1);
+    steps_turn(1);
+    struct leat_request *request = steps.appends[0];
+    steps.appends[0] = steps.appends[1];
+    steps.appends[1] = request;
+    steps_append_fails(LEAT_E_CLOSED, "it broke"); /* the other stays */
+    steps.did[0] = 0;
+    steps_turn(1000);
+    steps_did("lookup s;");
+    add(5, 5, -1);
+    steps_known(6, 2, 0);
+    steps_turn(1);
+    steps_did("");
+    assert_true(leat_timer_armed(&steps.engine->look));
+    assert_in_range(steps.engine->look.at_us - steps.now_us, PRODUCER_BUSY_LOOK_US - 2000,
+                    PRODUCER_BUSY_LOOK_US);
+    steps_answer(ok, 7, NULL);
+    steps_end();
+    steps.did[0] = 0;
+}
+
+static bool no_memory(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+/* Goal: a record for whose stream there is no memory fails without a log; one for whose log there is none fails with
+ * its streamlet. */
+static void fates_without_memory_name_what_is_known(void **state)
+{
+    (void)state;
+    steps_begin(1);
+    told_count = 0;
+    add_told(-1);
+    leat_mem_ask(no_memory, NULL);
+    steps_turn(1);
+    leat_mem_ask(NULL, NULL);
+    assert_int_equal(told_count, 1);
+    assert_true(leat_log_ref_equal(told_of, (struct leat_log_ref){0, 0, 0}));
+    add(1, 1, -1);
+    steps_turn(1);
+    steps_known(5, 2, 0);
+    steps_turn(1);
+    steps_id(100, 3);
+    steps_turn(1);
+    steps_answer(ok, 0, NULL);
+    steps_turn(1);
+    add_told(1);
+    leat_mem_ask(no_memory, NULL);
+    steps_turn(1);
+    leat_mem_ask(NULL, NULL);
+    assert_int_equal(told_count, 2);
+    assert_true(leat_log_ref_equal(told_of, (struct leat_log_ref){5, 1, 0}));
+    steps_end();
+}
+
+#define TEST(name) cmocka_unit_test(name)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(fates_acked_batches_are_never_late),
+        TEST(fates_late_batch_alone_ends_its_epoch),
+        TEST(fates_answer_of_too_few_rows_says_nothing),
+        TEST(fates_batch_that_may_be_there_is_not_cut),
+        TEST(fates_old_refusal_does_not_hurry),
+        TEST(fates_without_memory_name_what_is_known),
+    };
+    return cmocka_run_group_tests_name("producer fates", tests, NULL, NULL);
+}
