@@ -497,9 +497,11 @@ static void refusal_of_a_producer_waits_for_acks(void **state)
         begin();
         const struct batch batches[] = {{10, PLAIN, 0, 2}, {20, PLAIN, 0, 3}, {30, PLAIN, 0, 4}};
         it.unacked = true;
+        it.clustered = true; /* their acks say who owns the log: nobody else is asked */
         it.appends[1] = refusals[i % 4];
         assert_int_equal(frame(5, 0, batches, 3, 3), LEAT_HANDLED);
         assert_int_equal(it.waiting_count, waits ? 2 : 1);
+        assert_null(it.confirm);
         said_enough();
         acked(0, LEAT_OK);
         answers();

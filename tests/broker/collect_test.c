@@ -181,6 +181,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     replica(0, 1)->incomplete = true;
     replica(0, 2)->state = LEAT_SEGMENT_PARKED; /* neither a mark nor closed */
     replica(0, 3)->log.log = 77;
+    replica(0, 4)->log.stream--; /* before all that are asked about */
     struct leat_replica_info *info = replica(0, 5);
     info->state = LEAT_SEGMENT_OPEN;
     info->mark = true;

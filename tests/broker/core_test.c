@@ -419,7 +419,7 @@ static void all_that_it_has_goes_with_it(void **state)
     struct leat_core *core = made();
     struct leat_door door = {.core_close = door_close};
     static struct leat_stream streams[3];
-    static struct leat_partition partition[2];
+    static struct leat_partition partition[2], last;
     alone.node.options.door = &door;
     static const uint32_t ids[] = {1, 256, 255}; /* the first bucket, and the last */
     for (uint32_t i = 0; i < 3; i++) {
@@ -437,7 +437,15 @@ static void all_that_it_has_goes_with_it(void **state)
         partition[q].hash_next = *at;
         *at = &partition[q];
     }
+    for (last.ref = (struct leat_log_ref){7, 0, 2};
+         (leat_partition_hash(last.ref) & 1023) != 1023;) /* the last bucket */
+        last.ref.log++;
+    core->data->partitions[1023] = &last;
     leat_core_fini(core);
+    assert_true(core->data == NULL && core->takeovers == NULL && core->mends == NULL &&
+                core->movers == NULL);
+    leat_core_data_free(core); /* there is nothing left to be freed */
+    leat_core_ownership_free(core);
     assert_true(said_one("takeovers fini\n") && said_one("mends fini\n") &&
                 said_one("movers fini\n") && said_one("door close\n") && said_one("ids fini\n") &&
                 said_one("places fini\n"));
@@ -445,6 +453,9 @@ static void all_that_it_has_goes_with_it(void **state)
                 said_one("forget places of 255\n"));
     assert_true(said_one("destroy 0\n") ? said_one("destroy 1\n")
                                         : said_one("destroy 1\n") && said_one("destroy 0\n"));
+    char destroyed[40];
+    snprintf(destroyed, sizeof destroyed, "destroy %u\n", last.ref.log);
+    assert_true(said_one(destroyed));
     assert_said("remove 256\nremove 1\nremove 255\n" ENDS "no sharer\nlender fini\n");
     for (uint32_t i = 0; i < 3; i++)
         free(streams[i].desc);

@@ -236,6 +236,16 @@ static void segment_that_the_disk_refuses_is_not_given_up(void **state)
     assert_said_first("refuse INVALID: nothing is missing or known to be damaged");
     said_enough();
     end();
+    serves(true, true); /* nor is it named with what was passed over */
+    it.damage_count = 0;
+    wonders();
+    said_enough();
+    alone_deliver();
+    char expected[512];
+    snprintf(expected, sizeof expected, "refuse DAMAGED: all of it is kept, and can be read; %s\n",
+             seen);
+    assert_said(expected);
+    end();
 }
 
 static void loss_is_accepted_once_at_a_time(void **state)
