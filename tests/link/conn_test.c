@@ -615,6 +615,14 @@ static void end_of_one_that_was_closed_is_told_to_nobody(void **state)
              "enter\n"
              "calls fail 8 the link was closed, state 5\n"
              "leave, gone\n");
+    link_.was_up = false;
+    closes(LINK_HELLO, LEAT_E_CLOSED); /* by this node: no word of another key */
+    TRACE_IS("no stranger\n"
+             "no keys, state 3, net 0\n"
+             "enter\n"
+             "calls fail 8 the link was closed, state 5\n"
+             "leave, gone\n");
+    link_.was_up = true;
     link_.gone = false;
     closes(LINK_UP, LEAT_E_CLOSED); /* closed by who is told of its end */
     TRACE_IS(

@@ -138,6 +138,25 @@ static void stranger_that_has_most_is_found_wherever_it_stands(void **state)
     }
 }
 
+/* Goal: a row that has moved to the place of another is looked at there alone: what it had before it moved counts no
+ * more. */
+static void stranger_that_has_most_is_not_one_that_had(void **state)
+{
+    (void)state;
+    static const unsigned addresses[] = {1, 2, 3, 4, 4, 4, 4};
+    for (unsigned i = 0; i < 7; i++)
+        comes(i, addresses[i]);
+    leat_link_stranger_end(&all[0]); /* 4, with four connections, takes the place of 1 */
+    leat_link_stranger_end(&all[3]);
+    leat_link_stranger_end(&all[4]);
+    comes(7, 2), comes(8, 2);
+    comes(9, 3), comes(10, 3);
+    TRACE_IS("");
+    assert_int_equal(links.stranger_count, 8);
+    comes(11, 5);
+    TRACE_IS("node log 1\ncut 1\n"); /* of 2, which has three by now, as 3 has */
+}
+
 /* Goal: a connection that has proved its key, or ends, gives its place back, once; the last connection of an address
  * removes the address's row. */
 static void stranger_that_ends_gives_its_place(void **state)
@@ -203,6 +222,7 @@ int main(void)
         STRANGERS_TEST(stranger_of_an_address_with_half_takes_its_own_oldest),
         STRANGERS_TEST(stranger_that_finds_no_place_takes_one_of_who_has_most),
         STRANGERS_TEST(stranger_that_has_most_is_found_wherever_it_stands),
+        STRANGERS_TEST(stranger_that_has_most_is_not_one_that_had),
         STRANGERS_TEST(stranger_that_ends_gives_its_place),
         STRANGERS_TEST(stranger_is_of_one_address_by_all_of_its_key),
         STRANGERS_TEST(strangers_of_as_many_addresses_have_room),
