@@ -419,7 +419,7 @@ static void all_that_it_has_goes_with_it(void **state)
     struct leat_core *core = made();
     struct leat_door door = {.core_close = door_close};
     static struct leat_stream streams[3];
-    static struct leat_partition partition[2], last;
+    static struct leat_partition partition[2], first, last;
     alone.node.options.door = &door;
     static const uint32_t ids[] = {1, 256, 255}; /* the first bucket, and the last */
     for (uint32_t i = 0; i < 3; i++) {
@@ -437,6 +437,10 @@ static void all_that_it_has_goes_with_it(void **state)
         partition[q].hash_next = *at;
         *at = &partition[q];
     }
+    for (first.ref = (struct leat_log_ref){7, 1, 0};
+         (leat_partition_hash(first.ref) & 1023) != 0;) /* the first bucket */
+        first.ref.log++;
+    core->data->partitions[0] = &first;
     for (last.ref = (struct leat_log_ref){7, 0, 2};
          (leat_partition_hash(last.ref) & 1023) != 1023;) /* the last bucket */
         last.ref.log++;
@@ -451,9 +455,11 @@ static void all_that_it_has_goes_with_it(void **state)
                 said_one("places fini\n"));
     assert_true(said_one("forget places of 256\n") && said_one("forget places of 1\n") &&
                 said_one("forget places of 255\n"));
+    char destroyed[40];
+    snprintf(destroyed, sizeof destroyed, "destroy %u\n", first.ref.log);
+    assert_true(said_one(destroyed));
     assert_true(said_one("destroy 0\n") ? said_one("destroy 1\n")
                                         : said_one("destroy 1\n") && said_one("destroy 0\n"));
-    char destroyed[40];
     snprintf(destroyed, sizeof destroyed, "destroy %u\n", last.ref.log);
     assert_true(said_one(destroyed));
     assert_said("remove 256\nremove 1\nremove 255\n" ENDS "no sharer\nlender fini\n");

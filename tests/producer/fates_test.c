@@ -171,6 +171,84 @@ static void fates_old_refusal_does_not_hurry(void **state)
     steps.did[0] = 0;
 }
 
+/* Two streamlets, each with an append under way; the one to streamlet 1 is the older one. */
+static void two_under_way(void)
+{
+    steps_ready(1, 2);
+    add(1, 1, 0);
+    add(2, 2, 1);
+    steps_turn(1);
+    struct leat_request *first = steps.appends[0];
+    steps.appends[0] = steps.appends[1];
+    steps.appends[1] = first;
+    steps.did[0] = 0;
+}
+
+/* Goal: a lookup that failed for a while is repeated, though an append to another streamlet is under way. */
+static void fates_lookup_does_not_wait_for_appends(void **state)
+{
+    (void)state;
+    two_under_way();
+    steps_append_fails(LEAT_E_CLOSED, "it broke");
+    steps_turn(1000);
+    steps_did("lookup s;");
+    steps_lookup_fails(LEAT_E_TIMEOUT, "no answer");
+    steps_turn(1);
+    steps_did("lookup s;");
+    steps_known(5, 2, 0);
+    steps_turn(1);
+    steps_did("append 5/1/0@42: 100.3+0#2;");
+    steps_end();
+    steps.did[0] = 0;
+}
+
+/* Goal: a log of which nothing is in question keeps its epoch when its stream is refused and comes back. */
+static void fates_log_without_a_question_keeps_its_epoch(void **state)
+{
+    (void)state;
+    two_under_way();
+    steps_append_fails(LEAT_E_CLOSED, "it broke"); /* of streamlet 1 */
+    steps_answer(ok, 10, NULL);
+    steps_turn(1000);
+    steps_lookup_fails(LEAT_E_UNKNOWN_STREAM, "there is none");
+    steps_did("#1 at 10;lookup s;#2 UNKNOWN_STREAM 'the stream was deleted';");
+    steps_turn(1000000);
+    (void)steps_add(3, 0);
+    add(3, 3, 0);
+    steps_turn(1);
+    steps_known(5, 2, 0);
+    steps_turn(1);
+    assert_non_null(strstr(steps.did, "lookup s;append 5/0/"));
+    assert_null(steps.id);
+    steps_end();
+    steps.did[0] = 0;
+}
+
+/* Goal: an id is asked for when a record needs one, and no more when the record's time is over. */
+static void fates_id_is_for_records(void **state)
+{
+    (void)state;
+    steps_begin(1);
+    add(1, 1, -1);
+    steps_turn(1);
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_did("lookup s;id? -1.-1;");
+    assert_int_equal(leat_producer_engine_stats(steps.engine)->ids_asked, 1);
+    steps_id_fails(LEAT_E_AGAIN, "not now");
+    leat_producer_stream_expire(steps.engine->streams[0], steps.now_us + STEPS_TIMEOUT_US);
+    steps_turn(100000);
+    steps_turn(100000);
+    steps_did("#1 TIMEOUT 'could not be sent within 500 ms: not now';");
+    add(2, 2, -1);
+    steps_turn(1);
+    steps_turn(1);
+    steps_did("id? -1.-1;");
+    assert_int_equal(leat_producer_engine_stats(steps.engine)->ids_asked, 2);
+    steps_end();
+    steps.did[0] = 0;
+}
+
 static bool no_memory(void *arg)
 {
     (void)arg;
@@ -217,6 +295,9 @@ int main(void)
         TEST(fates_answer_of_too_few_rows_says_nothing),
         TEST(fates_batch_that_may_be_there_is_not_cut),
         TEST(fates_old_refusal_does_not_hurry),
+        TEST(fates_lookup_does_not_wait_for_appends),
+        TEST(fates_log_without_a_question_keeps_its_epoch),
+        TEST(fates_id_is_for_records),
         TEST(fates_without_memory_name_what_is_known),
     };
     return cmocka_run_group_tests_name("producer fates", tests, NULL, NULL);
