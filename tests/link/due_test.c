@@ -246,6 +246,17 @@ static void sweep_of_what_is_closing_arms_none(void **state)
     assert_true(links->next_us == UINT64_MAX);
     links->closing = false;
     ends(link);
+    link = in_state(LINK_CONNECTING); /* closing since its middle, behind one that is due again */
+    link->since_us = 10000;
+    struct leat_link *other = in_state(LINK_WAITING);
+    other->try_at_us = 10000;
+    played.connect_closes = true;
+    links->next_us = 10000;
+    sweeps();
+    TRACE_IS("links were refused 10000\nconnect 1\n");
+    played.connect_closes = links->closing = false;
+    ends(link);
+    ends(other);
 }
 
 /* Goal: a link to a node that is reported as up again is tried now, unless an attempt is young, the link is up, or the

@@ -17,7 +17,7 @@
 
 static struct {
     uint64_t now_us, random, call_due_us;
-    bool no_memory, no_connect, expiry_cuts, expiry_closes;
+    bool no_memory, no_connect, expiry_cuts, expiry_closes, connect_closes;
 } played;
 static struct leat_links *links;
 static struct leat_env env;
@@ -27,6 +27,7 @@ void __wrap_leat_link_connect(struct leat_link *link);
 void __wrap_leat_link_connect(struct leat_link *link)
 {
     trace("connect %u\n", link->slot);
+    links->closing |= played.connect_closes; /* all, by who is told of a failure */
     link->since_us = played.now_us;
     if (played.no_connect)
         leat_link_retry_later(link);

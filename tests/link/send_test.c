@@ -344,6 +344,9 @@ static void call_needs_a_link_that_is_up(void **state)
     assert_int_equal(call_with(1, 0, 0), LEAT_E_CLOSED);
     link_.state = LINK_CLOSING;
     assert_int_equal(call_with(1, 0, 0), LEAT_E_CLOSED);
+    link_.call_count = LEAT_LINK_CALLS_MAX; /* waiting for room there would be for ever */
+    assert_int_equal(call_with(1, 0, 0), LEAT_E_CLOSED);
+    link_.call_count = 0;
 }
 
 static void calls_have_numbers_and_deadlines(void **state)

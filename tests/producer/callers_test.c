@@ -149,6 +149,61 @@ static void callers_records_leave_behind_a_wait(void **state)
     public_end(producer);
 }
 
+/* Goal: the same of many records that are given at once, with and without a callback for each. */
+static void callers_many_records_leave_without_another_call(void **state)
+{
+    (void)state;
+    leat_producer *producer = ready();
+    leat_produce_record records[3] = {public_record("a"), public_record("b"), public_record("c")};
+    for (unsigned heard = 0; heard < 2; heard++) {
+        struct told told = {0};
+        size_t queued = 0;
+        leat_producer_stats before, after;
+        fake_shared_run(1000000);
+        leat_producer_stats_get(producer, &before);
+        assert_int_equal(leat_produce_many(producer, "s", records, 3, heard ? public_told : NULL,
+                                           &told, &queued),
+                         LEAT_OK);
+        fake_shared_run(20000);
+        leat_producer_stats_get(producer, &after);
+        assert_int_equal(queued, 3);
+        assert_int_equal(told.count, 3 * heard);
+        assert_int_equal(after.records_acked - before.records_acked, 3);
+    }
+    public_end(producer);
+}
+
+static leat_producer_stats seen;
+static void look_at_statistics(void *producer)
+{
+    leat_producer_stats_get(producer, &seen);
+}
+
+/* Goal: who is woken by an ack finds the ack in the statistics. */
+static void callers_find_their_acks_in_the_statistics(void **state)
+{
+    (void)state;
+    leat_producer *producer = ready();
+    leat_produce_record record = public_record("v");
+    fake_shared.on_tell = look_at_statistics;
+    fake_shared.on_tell_arg = producer;
+    assert_int_equal(leat_produce_wait(producer, "s", &record, NULL), LEAT_OK);
+    fake_shared.on_tell = NULL;
+    assert_int_equal(seen.records_acked, 2);
+    public_end(producer);
+}
+
+/* Goal: a turn behind the last one of a producer that was closed does nothing. */
+static void callers_may_close_before_the_last_turn(void **state)
+{
+    (void)state;
+    leat_producer *producer = ready();
+    fake_shared.turns_twice = true;
+    leat_produce_record record = public_record("v");
+    assert_int_equal(leat_produce_wait(producer, "s", &record, NULL), LEAT_OK);
+    public_end(producer);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -160,6 +215,9 @@ int main(void)
         TEST(callers_read_the_last_error_of_a_code),
         TEST(callers_are_told_before_they_wait),
         TEST(callers_records_leave_behind_a_wait),
+        TEST(callers_many_records_leave_without_another_call),
+        TEST(callers_find_their_acks_in_the_statistics),
+        TEST(callers_may_close_before_the_last_turn),
     };
     return cmocka_run_group_tests_name("producer callers", tests, NULL, NULL);
 }

@@ -63,6 +63,7 @@ static void turn_end(void *owner)
             place->touched = false;
             fake->turns++;
             fake->turn(place->owner);
+            if (fake->turns_twice) fake->turn(place->owner);
         }
         if (fake->client) leat_client_on_turn_end(fake->client);
         if (!place->touched) break;
@@ -297,4 +298,5 @@ void leat_event_tell(struct leat_event *event)
 {
     fake_shared.told++;
     atomic_fetch_add(&event->count, 1);
+    if (fake_shared.on_tell) fake_shared.on_tell(fake_shared.on_tell_arg);
 }

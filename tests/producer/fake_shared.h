@@ -20,10 +20,13 @@ struct fake_shared {
     struct leat_shared *place; /* that is open; NULL: none */
     struct leat_client *client;
     struct leat_mail *mail, **mail_last;
-    bool own_thread;              /* the caller is the background thread */
-    leat_err refuse;              /* the next leat_shared_open() says so */
-    bool spun;                    /* a spin lock was not free: there is one thread only */
-    bool held;                    /* another caller has the lock, and gives it to whoever waits */
+    bool own_thread;  /* the caller is the background thread */
+    leat_err refuse;  /* the next leat_shared_open() says so */
+    bool spun;        /* a spin lock was not free: there is one thread only */
+    bool held;        /* another caller has the lock, and gives it to whoever waits */
+    bool turns_twice; /* a turn follows in which nothing has happened, also behind the last */
+    void (*on_tell)(void *arg); /* what a caller does as soon as it is woken */
+    void *on_tell_arg;
     bool at_once;                 /* what is posted is dealt with before the caller goes on */
     uint64_t spread;              /* added to an id */
     int64_t spread_id;            /* that was asked for last */
