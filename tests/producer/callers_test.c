@@ -64,13 +64,8 @@ static void callers_read_statistics_under_the_lock(void **state)
     public_end(producer);
 }
 
-static void told_and_held(void *arg, const leat_result *result)
-{
-    public_told(arg, result);
-    hold();
-}
-
-/* Goal: an error that is new goes into the statistics under the lock. */
+/* Goal: an error that is new goes into the statistics under the lock. Method: another caller takes the lock when room
+ * is told of, right before the statistics. */
 static void callers_do_not_read_an_error_that_is_being_written(void **state)
 {
     (void)state;
@@ -79,8 +74,10 @@ static void callers_do_not_read_an_error_that_is_being_written(void **state)
     leat_producer *producer = public_open(1, &options);
     struct told told = {0};
     leat_produce_record record = public_record("v");
-    assert_int_equal(leat_produce(producer, "none", &record, told_and_held, &told), LEAT_OK);
+    assert_int_equal(leat_produce(producer, "none", &record, public_told, &told), LEAT_OK);
+    fake_shared.on_sending = hold;
     fake_shared_run(5000000);
+    fake_shared.on_sending = NULL;
     assert_int_equal(told.count, 1);
     assert_int_equal(fake_shared.spins, 1);
     leat_producer_stats stats;
@@ -112,6 +109,30 @@ static void callers_read_the_last_error_of_a_code(void **state)
         assert_int_equal(stats.last_error, LEAT_E_INVALID);
         assert_string_equal(stats.last_text, "by the script");
     }
+    public_end(producer);
+}
+
+/* Goal: another code with the same text replaces the one before. */
+static void callers_read_the_last_error_of_a_text(void **state)
+{
+    (void)state;
+    leat_producer *producer = ready();
+    leat_producer_stats stats;
+    leat_produce_record record = public_record("v");
+    assert_int_equal(leat_produce(producer, "s", &record, NULL, NULL), LEAT_OK);
+    fake_shared.world.faults.refuse_again = 1000;
+    fake_shared_run(20000);
+    leat_producer_stats_get(producer, &stats);
+    assert_int_equal(stats.last_error, LEAT_E_AGAIN);
+    assert_string_equal(stats.last_text, "refused by the script");
+    fake_shared.world.faults.refuse_again = 0;
+    fake_shared.world.faults.refuse_owner = 1000;
+    fake_shared_run(500000);
+    leat_producer_stats_get(producer, &stats);
+    assert_int_equal(stats.last_error, LEAT_E_NOT_OWNER);
+    assert_string_equal(stats.last_text, "refused by the script");
+    fake_shared.world.faults.refuse_owner = 0;
+    assert_int_equal(leat_producer_flush(producer, -1), 0);
     public_end(producer);
 }
 
@@ -213,6 +234,7 @@ int main(void)
         TEST(callers_read_statistics_under_the_lock),
         TEST(callers_do_not_read_an_error_that_is_being_written),
         TEST(callers_read_the_last_error_of_a_code),
+        TEST(callers_read_the_last_error_of_a_text),
         TEST(callers_are_told_before_they_wait),
         TEST(callers_records_leave_behind_a_wait),
         TEST(callers_many_records_leave_without_another_call),

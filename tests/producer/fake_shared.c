@@ -161,6 +161,7 @@ void leat_shared_after_sending(struct leat_shared *shared, void (*on_sent)(void 
     LEAT_ASSERT(shared == fake_shared.place);
     fake_shared.sent_asked++;
     fake_shared.sent_wanted = true;
+    if (fake_shared.on_sending) fake_shared.on_sending();
     shared->on_sent = on_sent;
 }
 

@@ -25,6 +25,7 @@ struct fake_shared {
     bool spun;        /* a spin lock was not free: there is one thread only */
     bool held;        /* another caller has the lock, and gives it to whoever waits */
     bool turns_twice; /* a turn follows in which nothing has happened, also behind the last */
+    void (*on_sending)(void);   /* what another caller does between two steps of a turn's end */
     void (*on_tell)(void *arg); /* what a caller does as soon as it is woken */
     void *on_tell_arg;
     bool at_once;                 /* what is posted is dealt with before the caller goes on */

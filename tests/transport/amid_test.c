@@ -125,9 +125,9 @@ static void waiting_write_ends_before_the_failure_is_told(void **state)
     net.room = 1;
     (void)write_one(rig, 0, 0);
     (void)write_one(rig, 1, 64);
+    done_says(1, 1, LEAT_OK, 16);
     net.room = CALLS_MAX;
     net.call_rc = LEAT_E_CLOSED; /* found when the waiting write is sent */
-    done_says(1, 1, LEAT_OK, 16);
     ends(0, LEAT_OK);
     TRACE_IS("WRITE t1 n1 arena 8 @0 of 1\n"
              "done 0: OK\n"

@@ -238,7 +238,11 @@ static void writes_are_put_in_place_and_told_once_a_turn(void **state)
 static void refusal_is_told_behind_what_is_in_place(void **state)
 {
     (void)state;
+    struct leat_transport_sink_status status;
     put(1, 1);
+    leat_transport_sink_status(it.sink, &status);
+    assert_int_equal(status.bytes, 4);
+    assert_int_equal(status.refused, 0);
     it.enter_rc = LEAT_E_CANCELLED;
     put(1, 2);
     it.enter_rc = LEAT_OK;
@@ -256,7 +260,6 @@ static void refusal_is_told_behind_what_is_in_place(void **state)
              "DONE t1 n1 OK\n"
              "DONE t1 n2 CANCELLED\n"
              "DONE t2 n1 CANCELLED\n");
-    struct leat_transport_sink_status status;
     leat_transport_sink_status(it.sink, &status);
     assert_int_equal(status.writes, 4);
     assert_int_equal(status.bytes, 8);
