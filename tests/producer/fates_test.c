@@ -249,6 +249,46 @@ static void fates_id_is_for_records(void **state)
     steps.did[0] = 0;
 }
 
+/* Goal: a batch that goes on under the next epoch is not judged by the refusal of its attempt before, when those in
+ * front of it are given up about. Method: three batches are refused; the second is cut into five, which fill the window,
+ * and whose time is over before the third's. */
+static void fates_batch_is_not_judged_by_an_older_attempt(void **state)
+{
+    (void)state;
+    steps_ready(5, 1);
+    add(1, 10, -1);
+    steps.now_us += 1000;
+    add(11, 11, -1);
+    leat_producer_engine_flush(steps.engine);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1,2,3,4,5 100.3+6#6,7,8,9,10 100.3+11#11;");
+    steps_answer((const leat_err[]){LEAT_E_INVALID, LEAT_E_INVALID, LEAT_E_INVALID}, 0, "so it is");
+    steps_turn(1000);
+    assert_non_null(strstr(steps.did, "#5 INVALID 'so it is';id? 100.3;"));
+    steps.did[0] = 0;
+    steps.engine->streams[0]->gathered->batch_bytes_max = steps.stream.settings.batch_bytes_max =
+        61 + 12; /* one record */
+    steps_id(100, 4);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.4+0#6 100.4+1#7 100.4+2#8 100.4+3#9 100.4+4#10;");
+    steps_append_fails(LEAT_E_CLOSED, "it broke");
+    uint64_t later_us = steps.now_us + STEPS_TIMEOUT_US - 1500; /* the third is 1,000 us younger */
+    leat_producer_log_expire(steps.engine->streams[0]->own[0], later_us);
+    assert_non_null(strstr(steps.did, "#10 TIMEOUT"));
+    assert_null(strstr(steps.did, "#11"));
+    steps.did[0] = 0;
+    steps_turn(2000);
+    steps_did("lookup s;");
+    steps_known(5, 1, 0);
+    steps_turn(1);
+    steps_did("id? 100.4;");
+    steps_id(100, 5);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.5+0#11;");
+    steps_end();
+    steps.did[0] = 0;
+}
+
 static bool no_memory(void *arg)
 {
     (void)arg;
@@ -298,6 +338,7 @@ int main(void)
         TEST(fates_lookup_does_not_wait_for_appends),
         TEST(fates_log_without_a_question_keeps_its_epoch),
         TEST(fates_id_is_for_records),
+        TEST(fates_batch_is_not_judged_by_an_older_attempt),
         TEST(fates_without_memory_name_what_is_known),
     };
     return cmocka_run_group_tests_name("producer fates", tests, NULL, NULL);
