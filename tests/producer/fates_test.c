@@ -250,8 +250,8 @@ static void fates_id_is_for_records(void **state)
 }
 
 /* Goal: a batch that goes on under the next epoch is not judged by the refusal of its attempt before, when those in
- * front of it are given up about. Method: three batches are refused; the second is cut into five, which fill the window,
- * and whose time is over before the third's. */
+ * front of it are given up about. Method: three batches are refused. The second is cut into five, which fill the
+ * window, and whose time is over before the third's. */
 static void fates_batch_is_not_judged_by_an_older_attempt(void **state)
 {
     (void)state;
