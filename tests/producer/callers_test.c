@@ -230,6 +230,29 @@ static void callers_may_close_before_the_last_turn(void **state)
     public_end(producer);
 }
 
+/* Goal: a producer that is closed while an append can't be taken back ends when the append has come back. */
+static void callers_close_behind_an_append_that_stays(void **state)
+{
+    (void)state;
+    leat_producer_options options = public_options();
+    options.timeout_ms = 5;
+    leat_producer *producer = public_open(1, &options);
+    leat_produce_record record = public_record("v");
+    struct told told = {0};
+    while (leat_produce_wait(producer, "s", &record, NULL) != LEAT_OK)
+        fake_shared_run(100000);
+    fake_shared.world.faults.slow = 1000;
+    assert_int_equal(leat_produce(producer, "s", &record, public_told, &told), LEAT_OK);
+    fake_shared_run(2000);
+    assert_int_equal(told.count, 0);
+    fake_shared.keeps = true;
+    leat_producer_close(producer);
+    assert_true(fake_shared.kept > 0);
+    assert_int_equal(told.count, 1);
+    assert_true(fake_shared.world.now_us > told.at_us); /* the append's own time is over later */
+    fake_shared_end();
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -244,6 +267,7 @@ int main(void)
         TEST(callers_records_leave_behind_a_wait),
         TEST(callers_many_records_leave_without_another_call),
         TEST(callers_find_their_acks_in_the_statistics),
+        TEST(callers_close_behind_an_append_that_stays),
         TEST(callers_may_close_before_the_last_turn),
     };
     return cmocka_run_group_tests_name("producer callers", tests, NULL, NULL);

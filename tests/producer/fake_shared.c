@@ -213,6 +213,14 @@ void leat_spin_wait(struct leat_spin *spin)
     LEAT_ASSERT(given);
 }
 
+bool __real_leat_client_withdraw(struct leat_client *client, struct leat_request *request);
+bool __wrap_leat_client_withdraw(struct leat_client *client, struct leat_request *request);
+bool __wrap_leat_client_withdraw(struct leat_client *client, struct leat_request *request)
+{
+    fake_shared.kept += fake_shared.keeps;
+    return !fake_shared.keeps && __real_leat_client_withdraw(client, request);
+}
+
 /* Another caller fills a batch, without the lock, and is done after the second look. */
 int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)

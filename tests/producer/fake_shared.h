@@ -24,6 +24,7 @@ struct fake_shared {
     leat_err refuse;  /* the next leat_shared_open() says so */
     bool spun;        /* a spin lock was not free: there is one thread only */
     bool held;        /* another caller has the lock, and gives it to whoever waits */
+    bool keeps;       /* appends are not taken back: their bytes have not left */
     bool turns_twice; /* a turn follows in which nothing has happened, also behind the last */
     void (*on_sending)(void);   /* what another caller does between two steps of a turn's end */
     void (*on_tell)(void *arg); /* what a caller does as soon as it is woken */
@@ -39,7 +40,7 @@ struct fake_shared {
     struct leat_shared_options options;
     char brokers[64], name[64];
     bool gathers; /* it is started: whoever adds a record has its lock */
-    unsigned opened, started, posted, turns, sent_asked, closed, waited, told, spins, yields;
+    unsigned opened, started, posted, turns, sent_asked, closed, waited, told, spins, yields, kept;
     struct leat_gather *gather; /* that was used last */
 };
 extern struct fake_shared fake_shared;
