@@ -195,6 +195,24 @@ def test_what_changed_while_a_build_ran_is_compiled_by_the_next(folder):
     assert put('two', 1500) >= made, 'it is older than what a build made of the one before'
 
 
+def test_a_build_of_an_older_tree_knows_the_files_of_this_one(folder):
+    here, out = os.path.join(folder, 'here'), os.path.join(folder, 'out')
+
+    def names(*files):
+        for file in files:
+            builds.write(os.path.join(here, 'groups', file), b'int main(void) { return 0; }\n')
+        sources = [f'groups/{file}' for file in files]
+        builds.write(os.path.join(here, 'meson.build'), f"project('two', 'c')\nexecutable('two', {sources})\n".encode())
+        return list(builds.Build(out, ['groups']).names())
+    kept, builds.ROOT = builds.ROOT, here
+    try:
+        assert names('old.c', 'same.c') == ['groups/old.c', 'groups/same.c']
+        os.unlink(os.path.join(here, 'groups', 'old.c'))
+        assert names('new.c', 'same.c') == ['groups/new.c', 'groups/same.c'], 'a file that has gone, or none of those that came'
+    finally:
+        builds.ROOT = kept
+
+
 class FakeStep:
     """A test of which is known what it notices: sets of mutants that are broken at once."""
     share, extra = 1, []

@@ -37,6 +37,7 @@ class Build:
         plain = os.path.join(self.out, 'plain')
         if not os.path.exists(os.path.join(plain, 'build.ninja')):
             run('meson', 'setup', plain, ROOT, '--buildtype=release')
+        run('ninja', '-C', plain, 'build.ninja')  # it may be of another tree: files have come and gone since
         with open(os.path.join(plain, 'compile_commands.json'), encoding='utf-8') as file:
             commands = json.load(file)
         for entry in sorted(commands, key=lambda e: e['file']):
