@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "coordinator/membership/detect.h"
+#include "coordinator/membership/messages.h"
 #include "coordinator/membership/state.h"
 #include "tests/coordinator/detect_rig.h"
 
@@ -332,6 +333,57 @@ static void first_voter_is_told_heard_and_tried_like_others(void **state)
     calls[0] = '\0';
 }
 
+/* A leader that says that it is deaf is told as lost in each round, although it is heard. */
+static void deaf_leader_is_told_as_lost_each_round(void **state)
+{
+    (void)state;
+    follow(2);
+    it->leader = 2;
+    it->leader_term = TERM;
+    it->leader_watch = (struct co_watch){.heard_us = now_us, .said_us = now_us};
+    peers[1].heard_us = now_us;
+    co_detect_deaf(coordinator, &peers[1].peer);
+    for (unsigned i = 0; i < 3; i++) {
+        calls[0] = '\0';
+        round_in_time(now_us + 1000);
+        assert_non_null(strstr(calls, "lost 5.2 5.5 to n1, lost 5.2 5.5 to n2"));
+        assert_true(it->lost);
+    }
+    calls[0] = '\0';
+}
+
+/* Nobody is lost where no leader is known, or where this node is what it takes for the leader: it has changed since the
+ * last round. And what is known of an earlier leader, or an earlier term, makes nobody take over. */
+static void leader_of_before_is_not_lost(void **state)
+{
+    (void)state;
+    for (raft_id now = 0; now < 2; now++) {
+        if (now) finish(NULL), begin(NULL);
+        follow(now);
+        it->leader = 2;
+        co_detect_deaf(coordinator, &peers[1].peer);
+        expect_calls("");
+        assert_false(it->lost);
+    }
+    for (unsigned c = 0; c < 3; c++) {
+        finish(NULL);
+        begin(NULL);
+        uint8_t bytes[64];
+        struct leat_msg_writer w;
+        follow(c == 1 ? 2 : 3);
+        it->lost = true;
+        it->lost_leader = 3;
+        it->lost_term = TERM - (c == 2);
+        const struct co_lost word = {
+            .term = it->lost_term, .leader = 3, .last_index = 4, .last_term = 5};
+        leat_msg_writer_init(&w, bytes, sizeof bytes);
+        co_lost_said_write(&w, &word);
+        const struct leat_frame frame = {.control = bytes, .control_bytes = (uint32_t)w.used};
+        co_lost_take(coordinator, &peers[1].peer, &frame);
+        expect_calls(c == 0 ? "take over" : "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +396,8 @@ int main(void)
         DETECT_TEST(address_of_who_has_gone_is_tried),
         DETECT_TEST(new_leader_watches_all_anew),
         DETECT_TEST(first_voter_is_told_heard_and_tried_like_others),
+        DETECT_TEST(deaf_leader_is_told_as_lost_each_round),
+        DETECT_TEST(leader_of_before_is_not_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

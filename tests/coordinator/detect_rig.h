@@ -40,6 +40,7 @@ static char addresses[NODES][16];
 static bool leads, learns, expected;
 static raft_id leader;
 static uint64_t last_index, last_term;
+static unsigned probes_expired;
 
 /* ---- in the place of the others: what is asked of them, in order ---- */
 
@@ -202,6 +203,7 @@ void co_probes_expire(struct leat_coordinator *asked, uint64_t at_us)
 {
     (void)asked;
     assert_int_equal(at_us, now_us);
+    probes_expired++;
 }
 void co_probe_start(struct leat_coordinator *asked, const char *address, uint64_t incarnation,
                     uint64_t voter_id)
@@ -275,6 +277,7 @@ static inline int begin(void **state)
     last_index = last_term = 5;
     calls[0] = '\0';
     queued = NULL;
+    probes_expired = 0;
     coordinator->leads_since_us = now_us;
     co_detect_init(coordinator);
     assert_int_equal(it->standing, LEAT_STANDING_CONFIRMED);

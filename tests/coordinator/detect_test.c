@@ -329,6 +329,34 @@ static void first_node_is_watched_like_others(void **state)
     calls[0] = '\0';
 }
 
+/* A node whose crash can't be proposed yet, because another node's crash is under way, gets no more patience for it. */
+static void silence_counts_once_it_is_declared(void **state)
+{
+    (void)state;
+    const uint64_t begun = now_us, at_us = begun + SUSPECT_US + CONFIRM_US + 1;
+    answers(at_us, 3);
+    coordinator->watching = true;
+    round_in_time(at_us);
+    expect_calls(PINGS);
+    assert_int_equal(coordinator->watch[3].gap_us, 0);
+    coordinator->watching = false;
+    answers(at_us + 1, 3);
+    round_in_time(at_us + 1);
+    expect_calls(PINGS ", crash n3 13");
+    queued->on_done(queued);
+    assert_int_equal(probes_expired, 2);
+    /* Half of a declared silence counts where it is more than what counted before. */
+    finish(NULL);
+    begin(NULL);
+    const uint64_t gap_us = 200 * 1000, silent_us = 2 * gap_us + CONFIRM_US + 40 * 1000;
+    const uint64_t later_us = now_us + silent_us;
+    coordinator->watch[3].gap_us = gap_us;
+    answers(later_us, 3);
+    round_in_time(later_us);
+    expect_calls(PINGS ", crash n3 13");
+    assert_int_equal(coordinator->watch[3].gap_us, silent_us / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +370,7 @@ int main(void)
         DETECT_TEST(round_that_comes_late_judges_nobody_for_it),
         DETECT_TEST(leader_that_hears_no_majority_is_deaf),
         DETECT_TEST(first_node_is_watched_like_others),
+        DETECT_TEST(silence_counts_once_it_is_declared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
