@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "coordinator/membership/requests.h"
+#include "coordinator/membership/state.h"
 #include "tests/coordinator/machine_rig.h"
 
 enum { COMMANDS_MAX = 4 };
@@ -249,6 +251,102 @@ static void log_that_waits_gets_no_tail(void **state)
     }
 }
 
+/* Goal: an open log without a mark waits, whatever the next log has; a mark of a log that there is not is refused, the
+ * only one, too; and only a coordinator of several nodes leaves a streamlet to recovery. */
+static void marks_are_of_one_log(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begin(3, 2, 1);
+    const uint32_t epoch = one_opened(rig);
+    struct leat_machine_log *logs = leat_machine_name_find(&rig->machine, "s", 1)->logs;
+    logs[1].record = logs[0].record;
+    const struct leat_log_marks second = mark(0, 1, epoch), none = mark(0, 2, epoch);
+    struct leat_coordinate request;
+    assert_int_equal(decided(rig, &second, 1, 0, &request), LEAT_OK);
+    assert_int_equal(request.decisions[0].kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(request.decisions[1].kind, LEAT_DECIDED_TAIL);
+    assert_int_equal(request.decisions[1].tail.segment, 5);
+    leat_mem_free(request.decisions);
+    assert_int_equal(decided(rig, &none, 1, 0, &request), LEAT_E_WRONG_CLUSTER);
+    rig_end(rig);
+    for (unsigned leaves = 0; leaves < 2; leaves++) {
+        struct leat_error error;
+        rig = rig_begin(1, 2, 2);
+        const struct leat_log_marks first = mark(0, 0, one_opened(rig));
+        request = (struct leat_coordinate){.marks = &first, .mark_count = 1};
+        assert_int_equal(leat_adopt_decide(&rig->machine, &request, leaves, &error), LEAT_OK);
+        assert_int_equal(request.decisions[0].left, leaves);
+        assert_int_equal(request.decisions[0].kind, leaves ? LEAT_DECIDED_WAIT : LEAT_DECIDED_TAIL);
+        leat_mem_free(request.decisions);
+        rig_end(rig);
+    }
+}
+
+static uint64_t random_next(void *ctx)
+{
+    return ++*(uint64_t *)ctx;
+}
+
+static void adoption_of_many(uint32_t streamlets, uint32_t logs, uint64_t next_offset)
+{
+    const uint64_t segment = UINT64_C(1) << 60;
+    struct rig *rig = rig_begin(streamlets, logs, 1);
+    struct leat_coordinator *coordinator = calloc(1, sizeof *coordinator);
+    struct leat_log_marks *marks = calloc(streamlets * logs, sizeof *marks);
+    assert_true(coordinator && marks);
+    uint64_t drawn = 0;
+    const struct leat_random random = {.ctx = &drawn, .next = random_next};
+    const struct leat_env env = {.random = &random};
+    struct leat_machine_stream *stream = leat_machine_name_find(&rig->machine, "s", 1);
+    const uint32_t epoch = stream->desc->streamlets[0].epoch.v;
+    for (uint32_t i = 0; i < streamlets * logs; i++) {
+        stream->logs[i].record =
+            (struct leat_log_record){.opened = true, .stamp_epoch = {epoch}, .stamp_version = 1};
+        marks[i] = mark(i / logs, i % logs, epoch);
+        marks[i].mark_segment = marks[i].highest_segment = segment;
+        marks[i].mark_next_offset = next_offset;
+        marks[i].mark_extent = (struct leat_extent){UINT32_MAX, UINT32_MAX};
+    }
+    coordinator->machine = rig->machine;
+    coordinator->env = &env;
+    coordinator->session = 9;
+    struct leat_coordinate request = {.marks = marks, .mark_count = streamlets * logs};
+    assert_int_equal(co_adopt_encode(coordinator, &request), LEAT_OK);
+    const uint8_t *at = request.bytes, *end = at + request.byte_count;
+    unsigned entries = 0;
+    while (at < end) {
+        struct leat_machine_result result;
+        const uint32_t bytes =
+            at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+        assert_int_equal(leat_machine_apply(&rig->machine, at + 4, bytes, &result), LEAT_OK);
+        assert_int_equal(result.rc, LEAT_OK);
+        assert_int_equal(result.session, 9);
+        assert_int_equal(result.sequence, ++entries);
+        at += 4 + bytes;
+    }
+    assert_ptr_equal(at, end);
+    assert_int_equal(entries, 2);
+    for (uint32_t i = 0; i < streamlets * logs; i++)
+        assert_true(!stream->logs[i].record.opened &&
+                    stream->logs[i].record.tail.segment == segment);
+    leat_mem_free(request.bytes);
+    leat_mem_free(request.decisions);
+    free(coordinator);
+    free(marks);
+    rig_end(rig);
+}
+
+/* Goal: an adoption of more logs than an entry takes has several entries, each a request of its own with the next
+ * number; all of them together adopt each log. */
+static void adoption_of_many_logs_has_several_entries(void **state)
+{
+    (void)state;
+    static const uint64_t next_offsets[] = {UINT64_C(1) << 60, 1 << 20, 300, 5};
+    adoption_of_many(150, LEAT_LOGS_MAX, next_offsets[0]);
+    for (unsigned i = 0; i < 4; i++) /* entries end at several bytes */
+        adoption_of_many(32000, 1, next_offsets[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +355,8 @@ int main(void)
         cmocka_unit_test(streamlet_with_an_open_log_is_left_to_recovery),
         cmocka_unit_test(entries_do_what_was_decided),
         cmocka_unit_test(log_that_waits_gets_no_tail),
+        cmocka_unit_test(marks_are_of_one_log),
+        cmocka_unit_test(adoption_of_many_logs_has_several_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
