@@ -15,6 +15,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"
 #include "coordinator/metadata/assign.h"
+#include "tests/coordinator/raft_heap.h"
 
 enum { TERM = 100, LAST = 1000 /* of this voter's log */ };
 #define TERM_LEAP  ((uint64_t)1 << 24)
@@ -367,6 +368,44 @@ static void entries_of_impossible_terms_are_refused(void **state)
         }
 }
 
+/* Goal: a single entry is looked at like several, and nothing of a configuration that was decoded for it stays in
+ * memory. */
+static void single_entry_is_looked_at(void **state)
+{
+    (void)state;
+    static uint8_t conf[] = {1, 1, 0, 0, 0, 0,   0, 0, 0, 1, 0, 0,
+                             0, 0, 0, 0, 0, '1', 0, 1, 0, 0, 0, 0},
+                   none[] = {2, 0, 0, 0, 0, 0, 0, 0};
+    heap_begin();
+    for (unsigned c = 0; c < 4; c++) {
+        struct raft_entry entry = {.term = c == 1 ? TERM + 1 : TERM, .type = RAFT_CHANGE};
+        entry.buf.base = c == 2 ? none : conf;
+        entry.buf.len = c == 2 ? sizeof none : sizeof conf;
+        struct raft_message m = {.type = RAFT_APPEND_ENTRIES, .server_id = 3};
+        m.append_entries = (struct raft_append_entries){.term = TERM,
+                                                        .prev_log_index = 9,
+                                                        .prev_log_term = 5,
+                                                        .entries = &entry,
+                                                        .n_entries = c < 3};
+        assert_int_equal(offends(&m), c == 1 || c == 2);
+        assert_int_equal(blocks, 0);
+    }
+    raft_heap_set_default();
+}
+
+/* Goal: whoever is refused is told why, whatever the kind. */
+static void refusal_of_a_kind_says_why(void **state)
+{
+    (void)state;
+    for (unsigned kind = 260; kind < 300; kind++) {
+        const char *why = NULL;
+        coordinator->machine.formed = true;
+        if (co_peer_may(coordinator, &peer, kind, &why)) continue;
+        assert_non_null(why);
+        assert_int_equal(strstr(why, "leader") != NULL, co_kind_right(kind) == CO_RIGHT_LEADER);
+    }
+}
+
 /* All are counted; the node log has one line in a second. */
 static void complaints_are_counted(void **state)
 {
@@ -397,6 +436,8 @@ int main(void)
         SAY_TEST(message_of_impossible_numbers_is_refused),
         SAY_TEST(message_that_contradicts_itself_is_refused),
         SAY_TEST(entries_of_impossible_terms_are_refused),
+        SAY_TEST(single_entry_is_looked_at),
+        SAY_TEST(refusal_of_a_kind_says_why),
         SAY_TEST(complaints_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
