@@ -407,6 +407,44 @@ static void deciding_early_waits_for_another_answer(void **state)
     assert_int_equal(it->phase, LEAT_RECOVERY_PREPARE);
 }
 
+/* Goal: an attempt decides nothing while no node has answered, also of logs that need no replica; and an answer that
+ * comes after the attempt has decided changes nothing: its plan names the rows that there were. */
+static void answers_are_awaited_and_none_comes_late(void **state)
+{
+    (void)state;
+    struct leat_machine_stream *stream = stream_make(1, 1);
+    stream->logs[0].record = (struct leat_log_record){.tail.segment = UINT64_MAX};
+    crash(0);
+    advance(0);
+    advance(CO_COLLECT_WAIT_US);
+    assert_int_equal(it->phase, LEAT_RECOVERY_COLLECT);
+    answer(1, 0, 0, LEAT_OK);
+    advance(1);
+    assert_true(it->phase != LEAT_RECOVERY_COLLECT);
+    finish(NULL);
+    begin(NULL);
+    stream_make(1, 1);
+    crash(0);
+    advance(0);
+    answer(1, 1, 100, LEAT_OK);
+    advance(CO_COLLECT_WAIT_US);
+    assert_int_equal(it->phase, LEAT_RECOVERY_PREPARE);
+    answer(2, 1, 200, LEAT_OK);
+    assert_int_equal(it->row_count, 1);
+    assert_false(co_node_heard(it, 2));
+}
+
+/* Goal: a node that is down is not asked, though its connection is open. */
+static void node_that_is_down_is_not_asked(void **state)
+{
+    (void)state;
+    stream_make(1, 1);
+    crash(0);
+    machine->nodes[2].info.state = LEAT_NODE_DOWN;
+    advance(0);
+    expect_calls("ask n1, ask n3");
+}
+
 /* A stream that no attempt holds whole is gone on with in its middle. */
 static void attempt_goes_on_in_the_middle_of_a_stream(void **state)
 {
@@ -477,6 +515,8 @@ int main(void)
         ATTEMPT_TEST(rows_of_all_answers_are_kept),
         ATTEMPT_TEST(collecting_ends_as_soon_as_it_may),
         ATTEMPT_TEST(deciding_early_waits_for_another_answer),
+        ATTEMPT_TEST(answers_are_awaited_and_none_comes_late),
+        ATTEMPT_TEST(node_that_is_down_is_not_asked),
         ATTEMPT_TEST(attempt_goes_on_in_the_middle_of_a_stream),
         ATTEMPT_TEST(first_node_is_asked_answers_and_dies_like_others),
     };
