@@ -218,6 +218,55 @@ static void snapshot_of_an_impossible_stream_is_refused(void **state)
     stream->log_count = log_count;
 }
 
+/* Goal: each field of an open log comes back by itself: who was heard, and where its offsets jumped to. */
+static void each_field_of_an_open_log_comes_back(void **state)
+{
+    (void)state;
+    struct leat_machine_stream *stream = stream_make(1, 2);
+    for (uint32_t q = 0; q < 2; q++)
+        stream->logs[q] = (struct leat_machine_log){
+            .epoch = {4},
+            .record = {.opened = true, .stamp_epoch = {3}, .stamp_version = 1, .heard = q ? 0 : 9},
+            .jumped_to = q ? 77 : 0};
+    machine_restore_copy(m, copy);
+    assert_int_equal(copy->streams[0].logs[0].record.heard, 9);
+    assert_int_equal(copy->streams[0].logs[1].jumped_to, 77);
+    machines_compare(m, copy);
+}
+
+/* Goal: a snapshot has room for rows that wait for the rest of an adoption, and is refused with more streamlets than a
+ * stream may have. */
+static void staged_rows_come_back_and_streamlets_too_many_do_not(void **state)
+{
+    (void)state;
+    enum { STAGED = 100 * 1000 };
+    m->staged = leat_mem_calloc(LEAT_MEM_ROWS, STAGED, 1);
+    assert_non_null(m->staged);
+    memset(m->staged, 7, STAGED);
+    m->staged_bytes = m->staged_capacity = STAGED;
+    m->staged_attempt = 5;
+    machine_restore_copy(m, copy);
+    assert_int_equal(copy->staged_bytes, STAGED);
+    assert_memory_equal(copy->staged, m->staged, STAGED);
+    leat_machine_fini(m);
+    for (uint32_t more = 0; more < 2; more++) {
+        const struct leat_stream_settings settings = {.streamlets = LEAT_STREAMLETS_MAX + more,
+                                                      .logs = 1};
+        struct leat_machine_log *logs;
+        uint8_t *bytes;
+        size_t count;
+        struct leat_stream_desc *desc = leat_machine_desc_create(1, "s", 1, &settings);
+        assert_non_null(desc);
+        assert_int_equal(leat_machine_stream_add(m, desc, &logs), LEAT_OK);
+        for (uint32_t i = 0; i < settings.streamlets; i++)
+            m->streams[0].owners[i] = LEAT_OWNER_NONE;
+        assert_int_equal(leat_machine_snapshot(m, &bytes, &count), LEAT_OK);
+        assert_int_equal(leat_machine_restore(copy, bytes, count), more ? LEAT_E_CORRUPT : LEAT_OK);
+        leat_mem_free(bytes);
+        leat_machine_fini(m);
+    }
+}
+
 #define TABLES_TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
 int main(void)
@@ -230,6 +279,8 @@ int main(void)
         TABLES_TEST(outcomes_are_forgotten_alike_after_a_snapshot),
         TABLES_TEST(snapshot_has_room_for_the_largest_numbers),
         TABLES_TEST(snapshot_of_an_impossible_stream_is_refused),
+        TABLES_TEST(each_field_of_an_open_log_comes_back),
+        TABLES_TEST(staged_rows_come_back_and_streamlets_too_many_do_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
