@@ -17,7 +17,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"
 
-enum { PEERS = 4, NAMES = 4 };
+enum { PEERS = 4, NAMES = 4 }; /* names of nodes have one character: the least */
 
 static struct leat_coordinator *coordinator;
 static struct leat_xoshiro dice;
@@ -142,7 +142,7 @@ static void peers_draw(void)
 {
     for (unsigned i = 0; i < PEERS; i++) {
         struct link_of_test *it = &links[i];
-        snprintf(it->identity.node, sizeof it->identity.node, "n%u", (unsigned)below(NAMES));
+        snprintf(it->identity.node, sizeof it->identity.node, "%u", (unsigned)below(NAMES));
         address_draw(it->address, sizeof it->address);
         it->up = below(6) > 0;
         it->peer.link = below(20) ? (struct leat_link *)(void *)it : NULL;
@@ -170,7 +170,7 @@ static void world_draw(uint64_t seed)
         char address[32];
         address_draw(address, sizeof address);
         if (below(3))
-            snprintf(server_texts[i], sizeof server_texts[i], "%s n%u", address,
+            snprintf(server_texts[i], sizeof server_texts[i], "%s %u", address,
                      (unsigned)below(NAMES));
         else
             snprintf(server_texts[i], sizeof server_texts[i], "%s", address);
@@ -181,14 +181,14 @@ static void world_draw(uint64_t seed)
     for (uint32_t i = 0; i < coordinator->machine.voter_count; i++) {
         struct leat_machine_voter *voter = &coordinator->machine.voters[i];
         address_draw(voter->address, sizeof voter->address);
-        if (below(2)) snprintf(voter->name, sizeof voter->name, "n%u", (unsigned)below(NAMES));
+        if (below(2)) snprintf(voter->name, sizeof voter->name, "%u", (unsigned)below(NAMES));
     }
     coordinator->options.voters = options_list;
     coordinator->options.voter_count = (uint32_t)below(3);
     for (unsigned i = 0; i < 2; i++)
         address_draw(options_texts[i], sizeof options_texts[i]);
     if (below(3) == 0)
-        snprintf(coordinator->introduced[below(CO_INTRODUCED_MAX)], 8, "n%u",
+        snprintf(coordinator->introduced[below(CO_INTRODUCED_MAX)], 8, "%u",
                  (unsigned)below(NAMES));
     peers_draw();
     leader = below(2) ? 0 : 1 + below(4);
@@ -323,7 +323,7 @@ static void peers_vote_and_lead_as_the_rules_say(void **state)
         for (unsigned i = 0; i < coordinator->drive.raft.configuration.n; i++)
             for (unsigned k = 0; k < NAMES; k++) {
                 char name[8];
-                snprintf(name, sizeof name, "n%u", k);
+                snprintf(name, sizeof name, "%u", k);
                 assert_int_equal(co_server_is(coordinator, &servers[i], name),
                                  is_server(&servers[i], name));
                 const struct raft_server *found = co_server_of_node(coordinator, name);
@@ -372,8 +372,8 @@ static void introductions_are_taken_from_who_votes_by_itself(void **state)
     begin(NULL);
     struct link_of_test *it = &links[0];
     coordinator->machine.voter_count = 1;
-    snprintf(coordinator->machine.voters[0].name, 8, "n0");
-    snprintf(it->identity.node, sizeof it->identity.node, "n0");
+    snprintf(coordinator->machine.voters[0].name, 8, "0");
+    snprintf(it->identity.node, sizeof it->identity.node, "0");
     it->peer.link = (struct leat_link *)(void *)it;
     for (unsigned round = 0; round < 3; round++) {
         uint8_t bytes[512];
@@ -451,20 +451,20 @@ static void voter_is_put_right_where_its_node_is_up(void **state)
         machine->node_count = NAMES;
         for (uint32_t i = 0; i < NAMES; i++) {
             struct leat_node_info *info = &machine->nodes[i].info;
-            snprintf(info->name, sizeof info->name, "n%u", i);
+            snprintf(info->name, sizeof info->name, "%u", i);
             if (below(8)) address_draw(info->node_address, sizeof info->node_address);
             info->state = below(5) ? LEAT_NODE_UP : LEAT_NODE_DOWN;
             info->crashed = below(9) == 0;
         }
-        coordinator->options.node_name = below(2) ? "n2" : NULL;
-        coordinator->options.node_address = "n3"; /* as a name */
+        coordinator->options.node_name = below(2) ? "2" : NULL;
+        coordinator->options.node_address = "3"; /* as a name */
         for (unsigned s = 0; s < coordinator->drive.raft.configuration.n; s++) {
             const char *name = named_in(servers[s].address);
             const bool named = name != NULL, own = servers[s].id == 1;
-            if (!named && own) name = coordinator->options.node_name ? "n2" : "n3";
+            if (!named && own) name = coordinator->options.node_name ? "2" : "3";
             if (!named && !own && at(servers[s].address))
                 name = at(servers[s].address)->identity.node;
-            const struct leat_node_info *info = name ? &machine->nodes[name[1] - '0'].info : NULL;
+            const struct leat_node_info *info = name ? &machine->nodes[name[0] - '0'].info : NULL;
             bool right =
                 info && info->state == LEAT_NODE_UP && !info->crashed && info->node_address[0];
             bool there = right && address_in(servers[s].address, info->node_address);
