@@ -334,7 +334,7 @@ static void first_voter_is_told_heard_and_tried_like_others(void **state)
 }
 
 /* A leader that says that it is deaf is told as lost in each round, although it is heard. */
-static void deaf_leader_is_told_as_lost_each_round(void **state)
+static void isolated_leader_is_told_as_lost_each_round(void **state)
 {
     (void)state;
     follow(2);
@@ -396,7 +396,7 @@ int main(void)
         DETECT_TEST(address_of_who_has_gone_is_tried),
         DETECT_TEST(new_leader_watches_all_anew),
         DETECT_TEST(first_voter_is_told_heard_and_tried_like_others),
-        DETECT_TEST(deaf_leader_is_told_as_lost_each_round),
+        DETECT_TEST(isolated_leader_is_told_as_lost_each_round),
         DETECT_TEST(leader_of_before_is_not_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
