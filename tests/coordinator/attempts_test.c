@@ -434,6 +434,20 @@ static void answers_are_awaited_and_none_comes_late(void **state)
     assert_false(co_node_heard(it, 2));
 }
 
+/* Goal: since when each incarnation is there is noted when it is first seen. */
+static void incarnations_are_noted_when_they_are_seen(void **state)
+{
+    (void)state;
+    advance(0);
+    const uint64_t first_us = now_us;
+    machine->nodes[0].info.incarnation = 20;
+    advance(5);
+    for (uint32_t i = 0; i < NODES; i++) {
+        assert_int_equal(it->seen[i].incarnation, i ? 10 + i : 20);
+        assert_int_equal(it->seen[i].since_us, i ? first_us : now_us);
+    }
+}
+
 /* Goal: a node that is down is not asked, though its connection is open. */
 static void node_that_is_down_is_not_asked(void **state)
 {
@@ -517,6 +531,7 @@ int main(void)
         ATTEMPT_TEST(deciding_early_waits_for_another_answer),
         ATTEMPT_TEST(answers_are_awaited_and_none_comes_late),
         ATTEMPT_TEST(node_that_is_down_is_not_asked),
+        ATTEMPT_TEST(incarnations_are_noted_when_they_are_seen),
         ATTEMPT_TEST(attempt_goes_on_in_the_middle_of_a_stream),
         ATTEMPT_TEST(first_node_is_asked_answers_and_dies_like_others),
     };

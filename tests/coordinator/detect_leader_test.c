@@ -384,6 +384,19 @@ static void leader_of_before_is_not_lost(void **state)
     }
 }
 
+/* The word on a lost leader has the own last index, then its term; a longer log of the same term takes over. */
+static void word_on_a_lost_leader_has_index_and_term(void **state)
+{
+    (void)state;
+    follow(2);
+    it->leader = 2;
+    last_index = 9;
+    peers[2].peer.lost = (struct co_lost){
+        .term = TERM, .leader = 2, .last_index = 8, .last_term = 5, .since_us = now_us};
+    co_detect_deaf(coordinator, &peers[1].peer);
+    expect_calls("lost 5.2 9.5 to n1, lost 5.2 9.5 to n2, take over");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +411,7 @@ int main(void)
         DETECT_TEST(first_voter_is_told_heard_and_tried_like_others),
         DETECT_TEST(isolated_leader_is_told_as_lost_each_round),
         DETECT_TEST(leader_of_before_is_not_lost),
+        DETECT_TEST(word_on_a_lost_leader_has_index_and_term),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

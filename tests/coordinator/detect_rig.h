@@ -40,7 +40,7 @@ static char addresses[NODES][16];
 static bool leads, learns, expected;
 static raft_id leader;
 static uint64_t last_index, last_term;
-static unsigned probes_expired;
+static unsigned probes_expired, standings_advanced;
 
 /* ---- in the place of the others: what is asked of them, in order ---- */
 
@@ -174,6 +174,7 @@ void co_standing_set(struct leat_coordinator *asked, enum leat_standing standing
 void co_standing_advance(struct leat_coordinator *asked)
 {
     assert_ptr_equal(asked, coordinator);
+    standings_advanced++;
 }
 void co_ping_send(struct leat_coordinator *asked, struct co_peer *peer)
 {
@@ -277,7 +278,7 @@ static inline int begin(void **state)
     last_index = last_term = 5;
     calls[0] = '\0';
     queued = NULL;
-    probes_expired = 0;
+    probes_expired = standings_advanced = 0;
     coordinator->leads_since_us = now_us;
     co_detect_init(coordinator);
     assert_int_equal(it->standing, LEAT_STANDING_CONFIRMED);

@@ -345,6 +345,7 @@ static void silence_counts_once_it_is_declared(void **state)
     expect_calls(PINGS ", crash n3 13");
     queued->on_done(queued);
     assert_int_equal(probes_expired, 2);
+    assert_int_equal(standings_advanced, 2);
     /* Half of a declared silence counts where it is more than what counted before. */
     finish(NULL);
     begin(NULL);
@@ -355,6 +356,19 @@ static void silence_counts_once_it_is_declared(void **state)
     round_in_time(later_us);
     expect_calls(PINGS ", crash n3 13");
     assert_int_equal(coordinator->watch[3].gap_us, silent_us / 2);
+}
+
+/* Two of four voters are no majority. */
+static void half_of_the_voters_is_no_majority(void **state)
+{
+    (void)state;
+    const uint64_t at_us = now_us + SUSPECT_US + CONFIRM_US + 1;
+    coordinator->drive.raft.configuration.n = 4;
+    coordinator->watching = true;
+    coordinator->watch[1].heard_us = peers[1].peer.pong_us = at_us;
+    round_in_time(at_us);
+    assert_true(it->deaf);
+    calls[0] = '\0';
 }
 
 int main(void)
@@ -371,6 +385,7 @@ int main(void)
         DETECT_TEST(leader_that_hears_no_majority_is_deaf),
         DETECT_TEST(first_node_is_watched_like_others),
         DETECT_TEST(silence_counts_once_it_is_declared),
+        DETECT_TEST(half_of_the_voters_is_no_majority),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
