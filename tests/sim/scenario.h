@@ -152,8 +152,7 @@ struct sim_client {
 
 /* Where an aim wants a streamlet to go, next; to NULL: nowhere. */
 struct sim_wish {
-    uint32_t stream,
-        streamlet; /* stream: the scenario's; SIM_STREAMS: the stream of homes */
+    uint32_t stream, streamlet; /* stream: the scenario's; SIM_STREAMS: the stream of homes */
     struct sim_server *to;
 };
 
