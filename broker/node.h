@@ -132,9 +132,9 @@ uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores);
 void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, const char *line),
                           void *arg);
 /** After on_stopped: all that the segments' pool holds is on disk, the pool may be discarded. False where the node
- * stopped before it was up (no log was there to be parked), where the last flush failed, and after complaints: bytes
- * of what is damaged or missing may lie in memory alone. Thread: any, when the actors have been taken off theirs;
- * core 0 in on_stopped. */
+ * stopped before it was up (no log was there to be parked), where memory has segments that no log has parked, where the
+ * last flush failed, and after complaints: bytes of what is damaged or missing may lie in memory alone. Thread: any,
+ * when the actors have been taken off theirs; core 0 in on_stopped. */
 bool leat_node_pool_is_spent(const struct leat_node *node) LEAT_NODISCARD;
 
 #endif

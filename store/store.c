@@ -284,6 +284,16 @@ void leat_store_found_done(struct leat_store *store)
     store->started = true;
 }
 
+bool leat_store_is_on_disk(const struct leat_store *store)
+{
+    for (uint32_t row = 0; row < store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK; row++) {
+        const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
+        bool in_pool = held && held->pool == &store->pool && held->seg.buffer;
+        if (in_pool && !(held->seg.state == LEAT_SEGMENT_CLOSED && held->seg.flushed)) return false;
+    }
+    return true;
+}
+
 void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),
                           void *arg)
 {

@@ -255,6 +255,10 @@ struct leat_store_port leat_store_port(struct leat_store *store);
 /** Actor pointer and drive functions. */
 extern const struct leat_actor_ops leat_store_actor;
 
+/** After leat_store_flush_all(): are the bytes of all segments of the pool in files? Not while memory has an open
+ * segment that no log has parked: a start found it, and no owner has been decided yet. Thread: the store's, or any when
+ * no actor runs. */
+bool leat_store_is_on_disk(const struct leat_store *store) LEAT_NODISCARD;
 /** Give all dirty closed segments to their files and sync; on_done when all is down. For SIGTERM
  * (logs park first). */
 void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),

@@ -113,7 +113,7 @@ void leat_node_stop(struct leat_node *node)
 
 bool leat_node_pool_is_spent(const struct leat_node *node)
 {
-    if (node->life != LEAT_LIFE_STOPS && !LEAT_BUG(POOL_SPENT_BEFORE_UP)) return false;
-    return node->rc == LEAT_OK &&
-           atomic_load_explicit(&node->complaint_count, memory_order_relaxed) == 0;
+    if (node->life != LEAT_LIFE_STOPS || node->rc != LEAT_OK) return false;
+    if (!leat_store_is_on_disk(node->store) && !LEAT_BUG(UNPARKED_IS_SPENT)) return false;
+    return atomic_load_explicit(&node->complaint_count, memory_order_relaxed) == 0;
 }

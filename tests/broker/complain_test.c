@@ -75,6 +75,8 @@ static void the_pool_is_spent_by_an_orderly_stop_alone(void **state)
     struct leat_node *node = calloc(1, sizeof *node);
     assert_non_null(node);
     node->complaints = kept;
+    node->store = calloc(1, 1024 * 1024); /* without a segment */
+    assert_non_null(node->store);
     node->life = LEAT_LIFE_STOPS;
     node->rc = LEAT_OK;
     assert_true(leat_node_pool_is_spent(node));
@@ -90,6 +92,7 @@ static void the_pool_is_spent_by_an_orderly_stop_alone(void **state)
     leat_node_complain(node, "segment 3 is damaged");
     assert_false(leat_node_pool_is_spent(node));
     leat_mem_free(kept[0]);
+    free(node->store);
     free(node);
 }
 

@@ -403,8 +403,7 @@ static void cluster_faults_start(struct scenario *scenario, const struct scenari
     if (scenario->trap != SIM_TRAP_NONE) {
         sim_trap_start(scenario);
     } else if (!options->calm) {
-        if (!sim_aim_refused_start(scenario) && !sim_aim_move_start(scenario))
-            sim_nodes_faults_start(scenario);
+        if (!sim_aim_move_start(scenario)) sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
         sim_aims_start(scenario);
         sim_aim_adopt_start(scenario);
@@ -442,7 +441,6 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
               sim_brief_work(scenario).records, (int)scenario->trap);
     phase(scenario, "forming");
     if (!options->calm) sim_aim_first_choose(scenario);
-    if (!options->calm) sim_aim_identity_choose(scenario);
     sim_aim_hold_choose(scenario);
     if (!sim_nodes_form(scenario, HEAL_US_MAX)) {
         sim_stuck(scenario, "the nodes do not become a cluster");

@@ -310,7 +310,11 @@ void sim_server_boot_later(struct sim_server *server, uint64_t delay_us)
 
 void sim_server_stop(struct sim_server *server)
 {
-    if (!server->process || !server->process->alive || !server->node || server->stopping) return;
+    if (!server->process || !server->process->alive || server->stopping) return;
+    if (!server->ready) { /* as leatd: it ends at once, and its memory stays */
+        sim_process_die(server->process, SIM_DEATH_KILL);
+        return;
+    }
     server->stopping = true;
     server->scenario->watch->stops(server);
     sim_actor_post(server->cores[0], 0, stop_node, server->node);
