@@ -16,7 +16,7 @@
 
 /* A connection that was made for the lane, and a connection that asked the first node of all, whichever lane that would
  * be. */
-enum { CONNS_ALIKE_MAX = 2, LOOKUP_US_MAX = 300 * 1000 };
+enum { CONNS_ALIKE_MAX = 2, LOOKUP_US_MAX = 2000 * 1000 };
 enum { LOGS_MAX = CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX };
 
 /* The latest owners that a client was told of, of the streams of the scenario. */
