@@ -60,8 +60,8 @@ struct leat_takeover_seen {
     struct leat_log_ref ref;
     struct leat_epoch epoch;
     uint64_t segment; /* the one that it wants now */
-    bool
-        waits; /* for an answer, for its log, or for an earlier takeover of the same log; or it ends now */
+    /* For an answer, for its log, or for an earlier takeover of the same log; or it ends now. */
+    bool waits;
 };
 /** The next one; the first one when all of `seen` is zero. false: no more. */
 bool leat_node_takeover_next(const struct leat_node *node, struct leat_takeover_seen *seen);
