@@ -221,7 +221,9 @@ static leat_err step(struct leat_coordinator *coordinator)
             join_call(coordinator, peer);
         return LEAT_OK;
     }
-    change->lacked = true;
+    /* PREPARED: the cluster is formed, and that the peer votes is not heard here yet. */
+    if (!server || server->role != RAFT_VOTER || peer->state.role != LEAT_VOTER_PREPARED)
+        change->lacked = true;
     const struct leat_machine_node *node =
         leat_machine_node_find(&coordinator->machine, change->node, strlen(change->node));
     if (!node || !strchr(node->info.node_address, ':')) return LEAT_OK; /* waited for */
