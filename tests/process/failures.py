@@ -199,7 +199,7 @@ def older_state_is_refused():
     date before it is refused, and then the newest lacks what that has acknowledged."""
     cluster = Cluster(memory='256M', suspect_ms='10000', confirm_ms='1000').start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 3, '--durability', 'disk')
-    victim = next(i for i in range(3) if not cluster.status()['leader_address'].endswith(f':{cluster.node_ports[i]}'))
+    victim = (cluster.leader() + 1) % 3
     left = [i for i in range(3) if i != victim]
     node = cluster.nodes[victim]
     node.stop()

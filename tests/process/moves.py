@@ -183,7 +183,7 @@ def stopped(client, stream):
 def delete_amid_move(cluster):
     """While the leader stands still the deletion waits with the owner, and behind it the move, whose log has stopped.
     True: so it was. Where another leader is quicker than the move, that finds no stream."""
-    leader = cluster.node_ports.index(int(cluster.status()['leader_address'].rsplit(':', 1)[1]))
+    leader = cluster.leader()
     owner, target = (i for i in range(3) if i != leader)
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 2, '--copies', 1, '--durability', 'memory')
     cluster.produce('s', [f'{n:06d}' for n in range(10000)])
