@@ -59,6 +59,21 @@ void takeover_free(struct leat_takeover *takeover)
 
 /* ---- which log goes on next ---- */
 
+/* An older segment is on its way, or here. A takeover that pauses holds none of the places: what it looks for may be on
+ * no node, and it looks for LEAT_TAKEOVER_MISSING_US. */
+static bool gets_older(const struct leat_takeover *takeover)
+{
+    return takeover->state == TAKEOVER_OLDER && (takeover->busy || takeover->seg != NULL);
+}
+
+static unsigned older_count(const struct leat_takeovers *takeovers)
+{
+    unsigned count = 0;
+    for (const struct leat_list *it = takeovers->all.next; it != &takeovers->all; it = it->next)
+        count += gets_older(LEAT_CONTAINER(it, const struct leat_takeover, link));
+    return count;
+}
+
 /* SUBTLE: a takeover whose epoch is over ends at once. If it went on looking for segments:
  *  1. The log comes here in epoch 5 and is served; a node that has an older segment dies at this moment.
  *  2. The log moves away and back, in epoch 7.
@@ -70,7 +85,7 @@ void takeover_free(struct leat_takeover *takeover)
 static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
-    unsigned older = 0;
+    unsigned older = older_count(core->takeovers);
     LEAT_LIST_EACH(&core->takeovers->all, it)
     {
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
@@ -80,8 +95,10 @@ static void takeovers_step(struct leat_core *core)
             takeover_free(takeover);
             continue;
         }
-        if (takeover->state == TAKEOVER_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
         if (!ready || over || takeover->behind || now_us < takeover->again_us) continue;
+        if (takeover->state == TAKEOVER_OLDER && !gets_older(takeover) &&
+            ++older > LEAT_TAKEOVER_OLDER_MAX)
+            continue;
         /* the log had no memory for the segment, or no memory was left to read it */
         if (takeover->seg != NULL)
             takeover_start_read(takeover);

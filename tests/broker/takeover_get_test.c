@@ -499,10 +499,10 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         uint64_t first_us = alone.now_us;
         assert_pauses(takeover, TICK);
         if (down) node_is(3, LEAT_NODE_DOWN, false);
-        fails(LEAT_E_NOT_FOUND, LEAT_TAKEOVER_MISSING_US - TICK - early);
+        fails(LEAT_E_NOT_FOUND, LEAT_TAKEOVER_MISSING_US - 2 * TICK - early);
         assert_int_equal(takeover->missing_us, first_us);
-        assert_pauses(takeover, TICK);
-        later(TICK);
+        assert_pauses(takeover, 2 * TICK);
+        later(2 * TICK);
         said_enough();
         pulled(LEAT_E_NOT_FOUND);
         assert_said(early ? "" : "mail to 0\n");
@@ -510,7 +510,7 @@ static void older_segment_is_looked_for_for_some_time(void **state)
                                           : down ? TAKEOVER_NODE_DOWN
                                                  : TAKEOVER_MISSING);
         assert_false(takeover->busy);
-        if (early) alone.now_us += TICK;
+        if (early) alone.now_us += 3 * TICK;
         if (early) tick();
         if (early) pulled(LEAT_E_NOT_FOUND);
         said_enough();
@@ -520,6 +520,27 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         assert_int_equal(takeovers(), 0);
         assert_int_equal(it.partition.backfill, LEAT_BACKFILL_DUE);
         assert_int_equal(it.partition.backfill_node_down, down);
+        ends();
+    }
+}
+
+/* Goal: the pauses between two looks grow to a limit, so that a thousand logs that lack segments leave the core time. */
+static void older_segment_is_looked_for_less_and_less_often(void **state)
+{
+    (void)state;
+    const struct {
+        unsigned failures, ticks;
+    } cases[] = {{0, 1}, {4, 5}, {8, 9}, {9, 10}, {10, 10}, {90, 10}};
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin();
+        it.there = true;
+        it.adopt = it.look = LEAT_E_NOT_FOUND;
+        struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
+        takeover->failures = cases[i].failures;
+        takeover->missing_us = alone.now_us;
+        pulled(LEAT_E_NOT_FOUND);
+        assert_pauses(takeover, cases[i].ticks * TICK);
+        takeover_free(takeover);
         ends();
     }
 }
@@ -630,6 +651,7 @@ int main(void)
         cmocka_unit_test(candidate_that_nobody_gives_out_is_passed_over),
         cmocka_unit_test(candidate_is_waited_for),
         cmocka_unit_test(older_segment_is_looked_for_for_some_time),
+        cmocka_unit_test(older_segment_is_looked_for_less_and_less_often),
         cmocka_unit_test(older_segment_that_nobody_can_be_asked_for_ends),
         cmocka_unit_test(older_segment_looked_for_before_is_given_up_at_once),
         cmocka_unit_test(older_candidate_is_passed_over),

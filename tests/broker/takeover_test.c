@@ -307,6 +307,31 @@ static void older_segments_of_few_logs_come_at_one_time(void **state)
     }
 }
 
+/* Goal: logs whose older segments are on no node, and who pause between two looks, keep no other log waiting. */
+static void older_segments_that_are_nowhere_hold_no_place(void **state)
+{
+    (void)state;
+    begin();
+    for (uint32_t i = 0; i < 2 * LEAT_TAKEOVER_OLDER_MAX; i++) {
+        struct leat_takeover *takeover = takeover_create(
+            &alone.cores[HOME], (struct leat_log_ref){7, i, 1}, (struct leat_epoch){6});
+        takeover->state = TAKEOVER_OLDER;
+        takeover->extent.bytes = 1;
+        takeover->again_us = i < LEAT_TAKEOVER_OLDER_MAX ? UINT64_MAX : 0;
+        takeover_send(takeover);
+    }
+    alone_deliver_all();
+    unsigned i = 0;
+    LEAT_LIST_EACH(&alone.cores[0].takeovers->all, each)
+    {
+        bool pauses = i++ < LEAT_TAKEOVER_OLDER_MAX;
+        assert_int_equal(LEAT_CONTAINER(each, struct leat_takeover, link)->busy, !pauses);
+    }
+    assert_int_equal(i, 2 * LEAT_TAKEOVER_OLDER_MAX);
+    leat_takeovers_fini(&alone.cores[0]);
+    end();
+}
+
 /* Goal: nothing is done by a core that stops, before replicas are there, or in a pause; the tick goes on. */
 static void takeover_waits_until_it_may(void **state)
 {
@@ -539,6 +564,7 @@ int main(void)
         cmocka_unit_test(last_segment_asked_for_anew_ends_the_older_ones),
         cmocka_unit_test(takeovers_of_other_logs_go_on),
         cmocka_unit_test(older_segments_of_few_logs_come_at_one_time),
+        cmocka_unit_test(older_segments_that_are_nowhere_hold_no_place),
         cmocka_unit_test(takeover_waits_until_it_may),
         cmocka_unit_test(kicks_come_one_at_a_time),
         cmocka_unit_test(takeover_that_is_over_gives_its_segment_back),

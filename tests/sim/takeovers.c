@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A takeover ends when it wants a segment of which its node has a replica that a later owner counts on. Otherwise the
- * takeover keeps its place among the few takeovers that get older segments at a time. */
+ * next takeover of the same log waits behind it. */
 #include <string.h>
 
 #include "broker/probe.h"
