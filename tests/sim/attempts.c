@@ -308,13 +308,19 @@ static void front_see(struct scenario *scenario, const struct told *told)
     }
 }
 
+/* Its owner lives, and another log of its streamlet waits: the attempt decides nothing of this one. */
+static bool is_served(const struct leat_attempt_log *log)
+{
+    return !log->takes && log->decision == LEAT_RECOVER_WAITS && !log->undecided;
+}
+
 static void logs_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
 {
     static struct told told;
     for (uint32_t i = 0; leat_attempt_log(coordinator, i, &told.log); i++) {
         told.number = i;
         told.count = 0;
-        if (!told.log.seen.opened) continue;
+        if (!told.log.seen.opened || is_served(&told.log)) continue;
         told_fill(&told, scenario, coordinator);
         if (told.count == told.first) continue;
         if (told.log.undecided) waits_see(scenario, coordinator, &told);
