@@ -249,6 +249,29 @@ static void trims_that_wait_are_all_answered(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: where a trim left a log beginning amid a compressed batch, a time is found from the first offset on. */
+static void time_is_found_from_first_offset_on(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(7, LEAT_DURABILITY_MEMORY);
+    fake_open(fake, NULL, 0, NULL);
+    int64_t begin = fake_wall(fake);
+    must_append(fake, 1, 10);
+    compressed_append(fake, begin, 20);
+    unsigned answers = 0;
+    struct leat_log_trim trim = {.before = 8, .on_done = on_trimmed, .owner = &answers};
+    assert_int_equal(leat_log_trim_before(fake->log, &trim, NULL), LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(answers, 1);
+    struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = begin + 3};
+    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
+    while (leat_locate_step(&op) == LEAT_E_AGAIN)
+        continue;
+    assert_int_equal(op.offset.v, 8);
+    assert_int_equal(op.timestamp_ms, begin + 7);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
 #define AMID_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -261,6 +284,7 @@ int main(void)
         AMID_TEST(deleted_log_is_not_opened),
         AMID_TEST(look_up_lets_go_of_the_segment),
         AMID_TEST(trims_that_wait_are_all_answered),
+        AMID_TEST(time_is_found_from_first_offset_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,32 +235,6 @@ static void append_to_a_stream_deleted_before_it_was_opened_writes_no_error(void
 
 /* ---- places, parking, retention ---- */
 
-/* Record i of the batch: begin + i. */
-static void compressed_append(struct fake *fake, int64_t begin, uint32_t records)
-{
-    static uint8_t plain[LEAT_BATCH_BYTES_MAX], packed[LEAT_BATCH_BYTES_MAX];
-    static uint8_t value[4000];
-    struct leat_batch_builder builder;
-    leat_batch_builder_init(&builder, plain, sizeof plain);
-    for (uint32_t i = 0; i < records; i++)
-        assert_int_equal(
-            leat_batch_builder_add(&builder, begin + i, NULL, 0, value, sizeof value, NULL, 0, 0),
-            LEAT_OK);
-    uint32_t count = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
-    assert_int_equal(
-        leat_batch_compress(plain, count, LEAT_CODEC_ZSTD, 1, packed, sizeof packed, &count),
-        LEAT_OK);
-    struct leat_batch batch;
-    struct sent sent = {0};
-    assert_int_equal(leat_batch_check(packed, count, &batch, NULL), LEAT_OK);
-    sent.append.on_acked = on_answer;
-    sent.append.owner = &sent;
-    assert_int_equal(leat_log_append(fake->log, &batch, &sent.append, NULL), LEAT_OK);
-    fake_settle(fake);
-    assert_int_equal(sent.answers, 1);
-    assert_int_equal(sent.rc, LEAT_OK);
-}
-
 /* A time in a compressed batch is found in pieces, between which the log's core does something else: until then its
  * bytes are kept. What is answered is exact. */
 static void locate_time_in_compressed_batch_goes_on_in_pieces(void **state)

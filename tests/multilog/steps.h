@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "fake.h"
+#include "wire/message.h"
 
 static uint8_t bytes[LEAT_BATCH_BYTES_MAX + 4096];
 
@@ -66,6 +67,32 @@ static inline void must_append(struct fake *fake, uint32_t count, uint32_t value
 {
     struct sent sent;
     assert_int_equal(append(fake, &sent, count, value, -1, -1, -1), LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(sent.answers, 1);
+    assert_int_equal(sent.rc, LEAT_OK);
+}
+
+/* A compressed batch; record i has the time begin + i. */
+static inline void compressed_append(struct fake *fake, int64_t begin, uint32_t records)
+{
+    static uint8_t plain[LEAT_BATCH_BYTES_MAX], packed[LEAT_BATCH_BYTES_MAX];
+    static uint8_t value[4000];
+    struct leat_batch_builder builder;
+    leat_batch_builder_init(&builder, plain, sizeof plain);
+    for (uint32_t i = 0; i < records; i++)
+        assert_int_equal(
+            leat_batch_builder_add(&builder, begin + i, NULL, 0, value, sizeof value, NULL, 0, 0),
+            LEAT_OK);
+    uint32_t count = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+    assert_int_equal(
+        leat_batch_compress(plain, count, LEAT_CODEC_ZSTD, 1, packed, sizeof packed, &count),
+        LEAT_OK);
+    struct leat_batch batch;
+    struct sent sent = {0};
+    assert_int_equal(leat_batch_check(packed, count, &batch, NULL), LEAT_OK);
+    sent.append.on_acked = on_answer;
+    sent.append.owner = &sent;
+    assert_int_equal(leat_log_append(fake->log, &batch, &sent.append, NULL), LEAT_OK);
     fake_settle(fake);
     assert_int_equal(sent.answers, 1);
     assert_int_equal(sent.rc, LEAT_OK);
