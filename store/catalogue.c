@@ -200,7 +200,7 @@ static uint64_t missing_rows(const struct leat_catalogue *cat, uint64_t bytes)
 static leat_err length_check(const struct leat_catalogue *cat, uint64_t bytes,
                              struct leat_error *error)
 {
-    uint64_t most = LEAT_STORE_CHUNKS_MAX * (uint64_t)LEAT_STORE_ROWS_PER_CHUNK;
+    uint64_t most = (LEAT_STORE_CHUNKS_MAX - 1) * (uint64_t)LEAT_STORE_ROWS_PER_CHUNK;
     uint64_t rows = cat->header.row_count < most ? cat->header.row_count : most;
     if (bytes <= LEAT_BLOCK_BYTES + rows * LEAT_ROW_BYTES + CHUNK_BYTES) return LEAT_OK;
     return leat_error_set(error, LEAT_E_DAMAGED,
@@ -222,7 +222,6 @@ static leat_err rows_read(struct leat_catalogue *cat, uint64_t bytes, leat_compl
         complain(arg, line);
     }
     uint64_t chunks = (bytes - LEAT_BLOCK_BYTES + CHUNK_BYTES - 1) / CHUNK_BYTES;
-    if (chunks > LEAT_STORE_CHUNKS_MAX) chunks = LEAT_STORE_CHUNKS_MAX;
     for (uint64_t i = 0; i < chunks; i++) {
         leat_err rc = chunk_add(cat);
         if (rc) return rc;

@@ -321,6 +321,8 @@ static void catalogue_length_is_what_its_header_promises(void **state)
         {4096 + 128 * 2048, 1024, LEAT_OK, 0, 2048, 2048},
         {4096 + 128 * 2048 + 1, 1024, LEAT_E_DAMAGED, 0, 0, 0},
         {4096 + 128 * 700, 2048, LEAT_OK, 1348, 700, 2048},
+        /* No catalogue has more chunks than this. */
+        {4096 + 128 * 1024 * UINT64_C(8192) + 1, 1024 * 8192, LEAT_E_DAMAGED, 0, 0, 0},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bench *bench = bench_ready(6);
