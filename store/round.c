@@ -174,7 +174,7 @@ static void end_data(struct leat_store *store, struct leat_store_round *round)
         struct leat_held *held = LEAT_CONTAINER(it, struct leat_held, in_round);
         leat_list_remove(it);
         held->round = NULL;
-        if (held->round_from != held->round_to && held->io.rc) held->failed = true;
+        if (held->io.rc) held->failed = true;
         if (leat_round_data_state(held)) continue;
         if (held->round_from > held->in_file_bytes || held->round_to <= held->in_file_bytes)
             continue;
