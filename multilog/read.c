@@ -458,12 +458,11 @@ static leat_err past_end(const struct leat_log *log)
     return waits ? LEAT_E_LOG_INCOMPLETE : LEAT_E_OFFSET_OUT_OF_RANGE;
 }
 
-/* LEAT_OK and *out_slot NULL: nothing is acked at this offset yet. LEAT_E_DAMAGED: the segment is missing. */
+/* LEAT_OK and *out_slot left NULL: nothing is acked at this offset yet. LEAT_E_DAMAGED: the segment is missing. */
 static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
                                struct log_slot **out_slot)
 {
     uint64_t from = read->from.v, acked = log_acked(log);
-    *out_slot = NULL;
     if (from < log->first_offset)
         return log_front_is_elsewhere(log) ? LEAT_E_LOG_INCOMPLETE : LEAT_E_OFFSET_OUT_OF_RANGE;
     if (from > acked) return past_end(log);
@@ -499,7 +498,6 @@ static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
                                  struct log_slot **out_slot)
 {
     struct leat_position *place = &read->position;
-    *out_slot = NULL;
     if (read->by_time) resolve_time(log, read);
     if (place->group != log_group_of(place->segment) || place->segment < log->first_segment)
         return LEAT_E_OFFSET_OUT_OF_RANGE;
@@ -538,7 +536,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         }
         if (read->phase == PHASE_FRONT) return read_end(read, LEAT_OK);
         bool by_position = read->by_position || read->by_time;
-        struct log_slot *slot;
+        struct log_slot *slot = NULL;
         leat_err rc =
             by_position ? resolve_position(log, read, &slot) : resolve_offset(log, read, &slot);
         if (rc == LEAT_E_DAMAGED)

@@ -58,7 +58,6 @@ static leat_err claim_slot(struct leat_store *store, struct leat_held *held,
     uint32_t end = row->slot_unit + row->capacity / LEAT_SLOT_UNIT_BYTES;
     struct leat_store_file *file = slots->files[row->slot_file];
     bool there = file && end <= file->found_units;
-    *out_there = false;
     leat_err rc = there ? LEAT_OK : leat_slots_cover(slots, row->slot_file, end);
     file = slots->files[row->slot_file];
     held->slot_shared = true;
@@ -122,7 +121,7 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
         held->pool = &store->pool; /* not read now: a mend looks there */
         held->pool_at = row.pool_at;
     }
-    bool there;
+    bool there = false;
     leat_err rc = claim_slot(store, held, &row, &there);
     if (rc) return rc;
     bool flushed = row.state == LEAT_SEGMENT_CLOSED && row.flags & LEAT_ROW_FLUSHED;
