@@ -178,8 +178,8 @@ static bool behind_reserve(struct leat_conn *conn, size_t *out_target)
 }
 
 /* A large frame is cut: its rest is read directly after the kept bytes, and by the same call the bytes after the
- * frame into the shared buffer. */
-static ssize_t read_behind(struct leat_conn *conn, uint8_t *fresh, size_t most)
+ * frame, `past` at most, into the shared buffer. */
+static ssize_t read_behind(struct leat_conn *conn, uint8_t *fresh, size_t past)
 {
     size_t kept = conn->kept_bytes, target;
     if (!behind_reserve(conn, &target)) {
@@ -189,7 +189,7 @@ static ssize_t read_behind(struct leat_conn *conn, uint8_t *fresh, size_t most)
     bool known = target == conn->want_bytes;
     struct iovec iov[2] = {
         {.iov_base = conn->kept + conn->kept_at + kept, .iov_len = target - kept},
-        {.iov_base = fresh, .iov_len = most},
+        {.iov_base = fresh, .iov_len = past},
     };
     ssize_t n = readv(conn->fd, iov, known ? 2 : 1);
     if (n <= 0) return n;
@@ -234,25 +234,20 @@ static size_t read_bytes(const struct leat_conn *conn)
                                                       : LEAT_NET_READ_BYTES;
 }
 
-/* The limit of the next read: without room, enough for most requests, but not for the most of a large request. */
-static size_t read_most(struct leat_conn *conn)
-{
-    bool full = leat_intake_full(&conn->actor->net.intake, &conn->intake);
-    return full ? LEAT_INTAKE_SMALL_BYTES - conn->kept_bytes : read_bytes(conn);
-}
-
 void leat_os_conn_read(struct leat_conn *conn)
 {
     uint8_t *fresh = conn->actor->net.read_buffer + LEAT_NET_FRONT_BYTES;
     for (int i = 0; i < LEAT_NET_READS_PER_EVENT && read_room(conn); i++) {
         size_t kept = conn->kept_bytes, want = conn->want_bytes, most = read_bytes(conn);
+        bool full = leat_intake_full(&conn->actor->net.intake, &conn->intake);
+        /* Without room: enough for most requests, but not for the most of a large request. */
+        size_t little = full ? LEAT_INTAKE_SMALL_BYTES : most;
+        /* A connection with more kept bytes must wait for room like all others. */
         bool behind =
-            kept > 0 && (kept > LEAT_NET_FRONT_BYTES || want > kept + (size_t)LEAT_NET_READ_BYTES);
-        if (!behind && kept < LEAT_INTAKE_SMALL_BYTES) most = read_most(conn);
-        if (!behind && kept >= LEAT_INTAKE_SMALL_BYTES &&
-            leat_intake_full(&conn->actor->net.intake, &conn->intake))
-            behind = true; /* must wait for room like all others */
-        ssize_t n = behind ? read_behind(conn, fresh, most) : read_fresh(conn, fresh, most);
+            kept > 0 && (kept > LEAT_NET_FRONT_BYTES || want > kept + (size_t)LEAT_NET_READ_BYTES ||
+                         (full && kept >= little));
+        if (full && !behind) most = little - kept;
+        ssize_t n = behind ? read_behind(conn, fresh, little) : read_fresh(conn, fresh, most);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
         if (n <= 0) {

@@ -106,7 +106,7 @@ static void rest_is_put_in_front_from_where_it_lies(void **state)
 }
 
 /* Goal: many kept bytes stay, and new bytes are read behind them; room that the connection has need not be asked
- * for. */
+ * for. Past the end of a large frame little is read while the account is full. */
 static void rest_is_read_behind_from_where_it_lies(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void rest_is_read_behind_from_where_it_lies(void **state)
                      "kept 0 at 0 of 0, wants 0\n");
         else if (i == 2)
             TRACE_IS("kept 20000 at 230000 of 262144, wants 0\n"
-                     "read 1+262144: 2000\n"
+                     "read 1+4096: 2000\n"
                      "a: shown 20001\n"
                      "a: shown 1999\n"
                      "kept 0 at 0 of 0, wants 0\n");
@@ -157,7 +157,7 @@ static void rest_is_read_behind_from_where_it_lies(void **state)
              "read 4096: 4096\n"
              "b: shown 4096\n"
              "read 28672: 16384\n"
-             "read 10+262144: 10\n"
+             "read 10+4096: 10\n"
              "a: shown 131072\n");
     alone_end();
 }
