@@ -412,7 +412,6 @@ void leat_os_conn_sends_fail(struct leat_conn *conn)
 static unsigned iovs_gather(const struct leat_conn *conn, struct iovec *iov, size_t *out_bytes)
 {
     unsigned count = 0;
-    size_t bytes = 0;
     for (const struct leat_send *send = conn->first; send; send = send->next) {
         size_t skip = send->sent_bytes;
         for (unsigned i = 0; i < send->iov_count; i++) {
@@ -421,15 +420,13 @@ static unsigned iovs_gather(const struct leat_conn *conn, struct iovec *iov, siz
                 skip -= piece->bytes;
                 continue;
             }
-            if (count == LEAT_NET_IOVS) goto out;
+            if (count == LEAT_NET_IOVS) return count;
             iov[count++] =
                 (struct iovec){(char *)(uintptr_t)piece->base + skip, piece->bytes - skip};
-            bytes += piece->bytes - skip;
+            *out_bytes += piece->bytes - skip;
             skip = 0;
         }
     }
-out:
-    *out_bytes = bytes;
     return count;
 }
 
@@ -459,7 +456,7 @@ void leat_os_conn_flush(struct leat_conn *conn)
             conn->blocked = true; /* the rest when epoll says so, after others had their turn */
             return;
         }
-        size_t bytes;
+        size_t bytes = 0;
         struct msghdr message = {.msg_iov = iov};
         message.msg_iovlen = iovs_gather(conn, iov, &bytes);
         ssize_t n = bytes > 0 ? sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
