@@ -217,10 +217,9 @@ static bool entries_allowed(const struct raft_append_entries *append)
         const struct raft_entry *entry = &append->entries[i];
         if (entry->term < term || entry->term > append->term) return false;
         term = entry->term;
-        if (entry->type != RAFT_CHANGE) continue;
-        struct raft_configuration configuration;
-        if (raft_configuration_decode(&entry->buf, &configuration) != 0) return false;
-        raft_configuration_close(&configuration);
+        if (entry->type == RAFT_CHANGE &&
+            !leat_raft_configuration_valid(entry->buf.base, entry->buf.len))
+            return false;
     }
     return true;
 }
