@@ -89,11 +89,33 @@ static void another_leader_is_watched_anew(void **state)
     assert_non_null(strstr(calls, "ping n1"));
     calls[0] = '\0';
     /* Where raft does not run it is the one that peers name. */
-    learns = true;
-    leader = 3;
-    round_in_time(now_us + 1);
-    assert_int_equal(it->leader, 3);
+    named = 3;
+    for (unsigned c = 0; c < 2; c++) {
+        it->leader = 2;
+        learns = c == 0;
+        coordinator->votes = c == 0;
+        round_in_time(now_us + 1);
+        assert_int_equal(it->leader, 3);
+    }
     calls[0] = '\0';
+}
+
+/* A leader that was silent for long before is waited for, however soon it is heard again; a leader without a connection
+ * is not pinged. */
+static void silence_of_a_leader_is_remembered(void **state)
+{
+    (void)state;
+    follow(2);
+    it->leader = 2;
+    it->leader_term = TERM;
+    it->leader_watch = (struct co_watch){.heard_us = now_us, .gap_us = 51200};
+    peers[1].heard_us = now_us + 1000;
+    round_in_time(now_us + 1000);
+    assert_int_equal(it->leader_watch.gap_us, 51000);
+    peers[1].gone = true;
+    calls[0] = '\0';
+    round_in_time(now_us + PING_US + 1);
+    expect_calls("");
 }
 
 /* The reports of n1 (voter 2) and n2 (voter 3) on the loss of their leader, voter 3 or another; this node is voter
@@ -254,16 +276,17 @@ static void node_that_refuses_is_dead(void **state)
 static void address_of_who_has_gone_is_tried(void **state)
 {
     (void)state;
-    static const char *const tried[] = {"probe p1:1 11 0", "probe p1:1 11 2", "", "", ""};
-    for (unsigned c = 0; c < 5; c++) {
+    static const char *const tried[] = {"probe p1:1 11 0", "probe p1:1 11 2", "", "", "",
+                                        "probe p1:1 11 0"};
+    for (unsigned c = 0; c < 6; c++) {
         if (c) begin(NULL);
-        if (c > 0) follow(2);
+        if (c > 0 && c < 5) follow(2);
         it->leader = c == 2 ? 3 : c == 4 ? 0 : c ? 2 : 1;
         if (c == 3) peers[1].peer.state.known = false;
         if (c == 4) peers[1].peer.state.voter_id = 0;
         co_detect_peer_down(coordinator, &peers[1].peer);
         expect_calls(tried[c]);
-        if (c < 4) finish(NULL);
+        if (c < 5) finish(NULL);
     }
 }
 
@@ -395,6 +418,27 @@ static void word_on_a_lost_leader_has_index_and_term(void **state)
         .term = TERM, .leader = 2, .last_index = 8, .last_term = 5, .since_us = now_us};
     co_detect_deaf(coordinator, &peers[1].peer);
     expect_calls("lost 5.2 9.5 to n1, lost 5.2 9.5 to n2, take over");
+    /* An index larger than all terms is not taken for one. */
+    finish(NULL);
+    begin(NULL);
+    follow(2);
+    it->leader = 2;
+    last_index = 9;
+    peers[2].peer.lost = (struct co_lost){
+        .term = TERM, .leader = 2, .last_index = 1, .last_term = 6, .since_us = now_us};
+    co_detect_deaf(coordinator, &peers[1].peer);
+    expect_calls("lost 5.2 9.5 to n1, lost 5.2 9.5 to n2");
+    /* The lower id counts between equal logs only. */
+    finish(NULL);
+    begin(NULL);
+    be_the_last_voter();
+    follow(2);
+    it->leader = 2;
+    peers[1].up = false;
+    peers[0].peer.lost = (struct co_lost){
+        .term = TERM, .leader = 2, .last_index = 4, .last_term = 5, .since_us = now_us};
+    co_detect_deaf(coordinator, &peers[1].peer);
+    expect_calls("lost 5.2 5.5 to n0, take over");
 }
 
 int main(void)
@@ -402,6 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DETECT_TEST(leader_is_lost_when_it_is_silent_beyond_patience),
         DETECT_TEST(another_leader_is_watched_anew),
+        DETECT_TEST(silence_of_a_leader_is_remembered),
         DETECT_TEST(voter_with_the_longest_log_of_a_majority_takes_over),
         DETECT_TEST(word_of_a_voter_is_taken),
         DETECT_TEST(leader_that_says_it_is_deaf_is_lost),

@@ -38,7 +38,7 @@ static struct peer_of_test {
 static struct raft_server servers[NODES];
 static char addresses[NODES][16];
 static bool leads, learns, expected;
-static raft_id leader;
+static raft_id leader, named; /* by raft; by peers, where it is another */
 static uint64_t last_index, last_term;
 static unsigned probes_expired, standings_advanced;
 
@@ -115,7 +115,8 @@ struct co_peer *co_peer_of_voter(struct leat_coordinator *asked, uint64_t id)
 }
 struct co_peer *co_peer_leader(struct leat_coordinator *asked)
 {
-    return leader ? co_peer_of_voter(asked, leader) : NULL;
+    const raft_id whom = named ? named : leader;
+    return whom ? co_peer_of_voter(asked, whom) : NULL;
 }
 bool co_peer_votes(const struct leat_coordinator *asked, const struct co_peer *peer)
 {
@@ -275,6 +276,7 @@ static inline int begin(void **state)
     learns = false;
     expected = true;
     leader = 1;
+    named = 0;
     last_index = last_term = 5;
     calls[0] = '\0';
     queued = NULL;

@@ -358,6 +358,28 @@ static void silence_counts_once_it_is_declared(void **state)
     assert_int_equal(coordinator->watch[3].gap_us, silent_us / 2);
 }
 
+/* The first node's silence counts like any voter's. */
+static void silent_first_node_is_not_of_the_majority(void **state)
+{
+    (void)state;
+    be_the_last_voter();
+    coordinator->watching = true;
+    round_in_time(now_us + SUSPECT_US + CONFIRM_US + 1);
+    assert_true(it->deaf);
+    calls[0] = '\0';
+}
+
+/* The first round was expected at no time, so it is not late. */
+static void first_round_is_not_late(void **state)
+{
+    (void)state;
+    const uint64_t heard_us = coordinator->watch[1].heard_us;
+    round_at(now_us + 10 * PING_US);
+    assert_int_equal(it->judged_us, now_us);
+    assert_int_equal(coordinator->watch[1].heard_us, heard_us);
+    calls[0] = '\0';
+}
+
 /* Two of four voters are no majority. */
 static void half_of_the_voters_is_no_majority(void **state)
 {
@@ -386,6 +408,8 @@ int main(void)
         DETECT_TEST(first_node_is_watched_like_others),
         DETECT_TEST(silence_counts_once_it_is_declared),
         DETECT_TEST(half_of_the_voters_is_no_majority),
+        DETECT_TEST(silent_first_node_is_not_of_the_majority),
+        DETECT_TEST(first_round_is_not_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
