@@ -54,7 +54,7 @@ static uint64_t round_us(const struct leat_coordinator *coordinator)
 
 bool co_peer_heard_of(const struct co_peer *peer)
 {
-    return peer->link && leat_link_is_up(peer->link) && peer->state.known;
+    return leat_link_is_up(peer->link) && peer->state.known;
 }
 
 /* ---- crashes ---- */
