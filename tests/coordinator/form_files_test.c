@@ -121,6 +121,13 @@ static void damage_is_named(void **state)
     file_put("raft/voter", 4096, 8192);
     load();
     TRACE_IS("DAMAGED: raft/voter names no voter\n");
+    /* A length with which the end lies before the beginning, and a sum that is right for it. */
+    count = voter_body(5, 16);
+    bytes = file_put("raft/voter", count, count + 16);
+    leat_put_le32(bytes + 8, UINT32_MAX - 7);
+    leat_put_le32(bytes + 4, leat_crc32c(0, bytes + 8, 0));
+    load();
+    TRACE_IS(DAMAGED);
 }
 
 static void voter_has_an_id_and_a_cluster(void **state)

@@ -154,7 +154,7 @@ static inline void disk_trace(void)
     ", sync raft/, sync ./"
 
 /* A body of FORM; ids and "address name" by turns. */
-static uint8_t body[4096];
+static uint8_t body[4096 + 1];
 static inline uint32_t body_make(const uint8_t *id, size_t id_bytes, uint32_t count,
                                  const uint64_t *ids, const char *const *texts)
 {

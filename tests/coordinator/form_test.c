@@ -259,6 +259,22 @@ static void voter_is_prepared_and_anew(void **state)
     assert_int_equal(coordinator->form_body[3], body[3] - 1); /* what it had stays */
 }
 
+/* A form with a field of a later version is taken as long as its file can have the form. */
+static void form_of_a_later_version_has_room_or_is_refused(void **state)
+{
+    (void)state;
+    const uint32_t bytes = body_of_two(), head = 3;
+    assert_int_equal(body[0], 0x92);
+    body[0] = 0x93;
+    body[bytes] = 0xc5; /* bin16 */
+    for (uint32_t all = 4097; all >= 4096; all--) {
+        leat_put_be16(body + bytes + 1, (uint16_t)(all - bytes - head));
+        form_comes(all);
+    }
+    TRACE_IS(NO("INVALID") "state told 1\nanswer [0\n");
+    assert_int_equal(coordinator->form_bytes, 4096);
+}
+
 static void voter_that_has_begun_is_not_prepared(void **state)
 {
     (void)state;
@@ -527,6 +543,7 @@ int main(void)
         FORM_TEST(write_without_room_is_tried_again),
         FORM_TEST(beginning_that_fails_stops_it),
         FORM_TEST(voter_is_prepared_and_anew),
+        FORM_TEST(form_of_a_later_version_has_room_or_is_refused),
         FORM_TEST(voter_that_has_begun_is_not_prepared),
         FORM_TEST(body_is_looked_at),
         FORM_TEST(address_and_name_have_a_length),
