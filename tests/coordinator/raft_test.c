@@ -604,6 +604,34 @@ static void raft_random_walks_lose_nothing_that_was_applied(void **state)
     assert_true(applied > 5000);
 }
 
+static leat_err (*run_whole)(void *ctx, struct leat_disk_io *io);
+static unsigned awaited; /* operations that a flush waited for */
+
+static leat_err run_counting(void *ctx, struct leat_disk_io *io)
+{
+    const struct fake_world *world = ctx;
+    awaited += io->kind == LEAT_DISK_SYNC && world->io_head && world->io_head->done_bytes == 0;
+    return run_whole(ctx, io);
+}
+
+/* Goal: a voter that closes while a round of entries is written waits for the disk, which has the round's memory. */
+static void raft_voter_that_closes_waits_for_its_round(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(5);
+    struct voter *leader = cluster_leader_wait(cluster);
+    cluster_run(cluster, 500);
+    run_whole = leader->world.disk.run;
+    leader->world.disk.run = run_counting;
+    assert_true(submit(leader, 1, 8));
+    leat_raft_drive_turn_end(&leader->drive);
+    assert_true(leader->drive.log.writing && !leader->drive.log.saving);
+    awaited = 0;
+    voter_kill(leader);
+    assert_int_equal(awaited, 1);
+    cluster_free(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -614,6 +642,7 @@ int main(void)
         cmocka_unit_test(raft_voter_far_behind_installs_a_snapshot),
         cmocka_unit_test(raft_entries_from_inside_a_snapshot_are_taken_behind_it),
         cmocka_unit_test(raft_answers_to_a_pre_vote_that_is_over_change_no_term),
+        cmocka_unit_test(raft_voter_that_closes_waits_for_its_round),
         cmocka_unit_test(raft_random_walks_lose_nothing_that_was_applied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

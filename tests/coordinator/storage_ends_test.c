@@ -151,6 +151,51 @@ static void entry_without_memory_is_written_later(void **state)
     unload();
 }
 
+/* Goal: a segment that was made for a round without memory takes a later round, and is read again: it says where the
+ * segment before it ends. */
+static void segment_of_a_round_without_memory_is_used_later(void **state)
+{
+    (void)state;
+    three_put();
+    assert_int_equal(load(), LEAT_OK);
+    raft_log.on_durable = on_durable;
+    append_of(4, 100 * 1000);
+    for (unsigned n = 1; raft_log.segment_count == 1; n++) {
+        assert_true(n < 9);
+        leat_mem_fail_at(n);
+        assert_int_equal(leat_raft_log_flush_now(&raft_log), LEAT_E_NO_MEMORY);
+        leat_mem_fail_at(0);
+    }
+    assert_int_equal(raft_log.segments[1].end, 0);
+    assert_int_equal(leat_raft_log_flush_now(&raft_log), LEAT_OK);
+    assert_int_equal(raft_log.segment_count, 2);
+    unload();
+    assert_int_equal(load(), LEAT_OK);
+    assert_int_equal(leat_raft_log_last_index(&raft_log), 4);
+    unload();
+}
+
+/* Goal: entries keep their order where the log gets room for more of them after the first ones have gone. */
+static void entries_keep_their_order_where_the_log_grows(void **state)
+{
+    (void)state;
+    enum { GONE = 100, ALL = 700 };
+    three_put();
+    large_open();
+    for (uint64_t index = 4; index <= ALL; index++) {
+        append_of(index, 8);
+        if (index != 2 * GONE) continue;
+        assert_int_equal(leat_raft_log_flush_now(&raft_log), LEAT_OK);
+        raft_log.snapshot.index = GONE;
+        assert_int_equal(leat_raft_log_compact(&raft_log, GONE + 1), LEAT_OK);
+        raft_log.snapshot.index = 0;
+    }
+    assert_null(leat_raft_log_get(&raft_log, GONE));
+    for (uint64_t index = GONE + 1; index <= ALL; index++)
+        assert_int_equal(leat_raft_log_get(&raft_log, index)->data[0], (uint8_t)index);
+    unload();
+}
+
 /* Goal: a log that is closed amid a snapshot leaves no file open. */
 static void log_that_closes_amid_a_snapshot_closes_its_file(void **state)
 {
@@ -178,6 +223,8 @@ int main(void)
         LOAD_TEST(largest_entry_is_read_again),
         LOAD_TEST(round_takes_no_more_than_it_may),
         LOAD_TEST(entry_without_memory_is_written_later),
+        LOAD_TEST(segment_of_a_round_without_memory_is_used_later),
+        LOAD_TEST(entries_keep_their_order_where_the_log_grows),
         LOAD_TEST(log_that_closes_amid_a_snapshot_closes_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
