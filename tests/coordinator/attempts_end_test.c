@@ -118,6 +118,36 @@ static void copies_are_given_up_when_their_node_dies_or_takes_too_long(void **st
     }
 }
 
+/* The first node's copies are given up like any other's. */
+static void copies_of_the_first_node_are_given_up(void **state)
+{
+    (void)state;
+    prepare_begin();
+    it->pulls[0] = it->pulls[2];
+    memset(&it->pulls[2], 0, sizeof it->pulls[2]);
+    advance(CO_PULL_US_MAX);
+    assert_int_equal(it->tasks_open, 0);
+    assert_int_equal(it->waiting_count, 2);
+}
+
+/* A stream that was deleted meanwhile has nobody who answers for it. */
+static void nobody_answers_for_a_stream_that_is_deleted(void **state)
+{
+    (void)state;
+    prepare_begin();
+    machine->nodes[0].info.state = LEAT_NODE_GONE;
+    it->logs[0].undecided = true;
+    for (uint32_t i = 0; i < NODES; i++) {
+        it->nodes[i] = CO_NODE_HEARD;
+        it->seen[i].incarnation = machine->nodes[i].info.incarnation;
+        it->seen[i].since_us = 0;
+    }
+    struct co_recover_streamlet streamlet = {.ref = {1, 0}, .logs = 1};
+    assert_true(co_recovery_answers(coordinator, &streamlet) >= 0);
+    streamlet.ref.stream = 9;
+    assert_int_equal(co_recovery_answers(coordinator, &streamlet), -1);
+}
+
 /* ---- committing ---- */
 
 static void entries_are_committed_one_behind_the_other(void **state)
@@ -426,6 +456,8 @@ int main(void)
         ATTEMPT_TEST(copies_of_the_next_message_are_asked_for),
         ATTEMPT_TEST(copies_that_fail_leave_their_logs_to_the_next_attempt),
         ATTEMPT_TEST(copies_are_given_up_when_their_node_dies_or_takes_too_long),
+        ATTEMPT_TEST(copies_of_the_first_node_are_given_up),
+        ATTEMPT_TEST(nobody_answers_for_a_stream_that_is_deleted),
         ATTEMPT_TEST(entries_are_committed_one_behind_the_other),
         ATTEMPT_TEST(what_waits_is_looked_for_less_and_less_often),
         ATTEMPT_TEST(logs_that_wait_are_listed_as_many_as_there_is_room_for),

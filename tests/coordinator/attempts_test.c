@@ -514,6 +514,20 @@ static void first_node_is_asked_answers_and_dies_like_others(void **state)
     assert_int_equal(it->tasks_open, 0);
 }
 
+/* A streamlet that is passed over is looked for again, whatever comes behind it. */
+static void streamlet_that_is_passed_over_is_not_forgotten(void **state)
+{
+    (void)state;
+    struct leat_machine_stream *stream = stream_make(2, 1);
+    machine->nodes[0].adopted = 9;
+    stream->desc->streamlets[0].owner = 9;
+    it->seen[0].incarnation = 10;
+    it->seen[0].since_us = now_us;
+    advance(0);
+    assert_int_equal(it->phase, LEAT_RECOVERY_NONE);
+    assert_int_equal(it->again_us, now_us + CO_TICK_US);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +538,7 @@ int main(void)
         ATTEMPT_TEST(attempt_takes_what_it_holds_and_the_next_goes_on),
         ATTEMPT_TEST(lost_incarnations_are_named_once),
         ATTEMPT_TEST(lack_of_memory_begins_the_attempt_later),
+        ATTEMPT_TEST(streamlet_that_is_passed_over_is_not_forgotten),
         ATTEMPT_TEST(nodes_that_can_answer_are_asked),
         ATTEMPT_TEST(answers_count_once_and_for_their_attempt),
         ATTEMPT_TEST(rows_of_all_answers_are_kept),

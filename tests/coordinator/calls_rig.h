@@ -264,6 +264,7 @@ static inline int finish(void **state)
 static inline struct leat_frame frame_of(uint8_t *payload)
 {
     assert_non_null(call);
+    assert_int_equal(call->payload_count, 1);
     memcpy(payload, call->payload[0].base, call->payload[0].bytes);
     return (struct leat_frame){.control = call->control,
                                .control_bytes = call->control_bytes,

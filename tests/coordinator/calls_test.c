@@ -459,6 +459,48 @@ static void tails_are_as_the_tables_have_them(void **state)
     assert_int_equal(co_tails_answer(node, &request), LEAT_E_UNKNOWN_STREAM);
 }
 
+/* The room for a question grows with what is asked: many streamlets of few nodes. */
+static void many_streamlets_of_few_nodes_are_asked_for(void **state)
+{
+    (void)state;
+    enum { MANY = 500 };
+    attempt_make();
+    leat_mem_free(it->streamlets);
+    it->streamlets = leat_mem_calloc(LEAT_MEM_COORDINATOR, MANY, sizeof *it->streamlets);
+    assert_non_null(it->streamlets);
+    for (uint32_t i = 0; i < MANY; i++)
+        it->streamlets[i].ref = (struct co_streamlet){UINT32_MAX, UINT32_MAX};
+    it->streamlet_count = MANY;
+    co_recovery_ask(leader, 1);
+    assert_non_null(call);
+    assert_true(call->payload[0].bytes > 10 * MANY);
+    answer_arrives(LEAT_E_TIMEOUT);
+}
+
+/* Goal: a question whose link has gone is asked of the tables all the same; and a stream of one log has its log. */
+static void question_of_a_link_that_has_gone_is_looked_up(void **state)
+{
+    (void)state;
+    static uint8_t payload[65536];
+    const struct leat_link_ticket gone = {.slot = 0, .request = 5};
+    attempt_make();
+    it->streamlets[0].ref = (struct co_streamlet){3, 1};
+    it->streamlet_count = 1;
+    leat_machine_stream_find(&node->machine, 3)->desc->settings.logs = 1;
+    co_recovery_ask(leader, 1);
+    struct leat_frame frame = frame_of(payload);
+    co_collect_take(node, &frame, &gone);
+    assert_int_equal(behind, 0);
+    co_collect_advance(node);
+    assert_int_equal(collect_count, 1);
+    assert_int_equal(collects[0]->log_count, 1);
+    assert_true(leat_log_ref_equal(collects[0]->logs[0].log, (struct leat_log_ref){3, 1, 0}));
+    leat_collected(&post, collects[0]);
+    mails_deliver(node);
+    answer_arrives(LEAT_E_TIMEOUT);
+    leat_machine_stream_find(&node->machine, 3)->desc->settings.logs = 2;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +514,8 @@ int main(void)
         CALLS_TEST(question_of_too_much_is_refused),
         CALLS_TEST(rows_of_another_form),
         CALLS_TEST(tails_are_as_the_tables_have_them),
+        CALLS_TEST(many_streamlets_of_few_nodes_are_asked_for),
+        CALLS_TEST(question_of_a_link_that_has_gone_is_looked_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

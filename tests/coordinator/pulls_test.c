@@ -374,6 +374,20 @@ static void copies_and_sources_are_counted(void **state)
     answer_arrives(LEAT_E_CANCELLED);
 }
 
+/* The leader asks itself without a link: without memory it copies nothing, and says so. */
+static void leader_without_memory_makes_no_copies(void **state)
+{
+    (void)state;
+    tasks_make(LOGS);
+    it->pulls[0].end = LOGS;
+    leat_mem_fail_at(1);
+    co_recovery_pull(leader, 0);
+    leat_mem_fail_at(0);
+    assert_true(given.calls == 1 && given.incarnation == LEADER && given.count == LOGS);
+    assert_int_equal(given.codes[0], LEAT_E_NO_MEMORY);
+    assert_int_equal(pull_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +400,7 @@ int main(void)
         CALLS_TEST(copies_that_are_malformed_or_too_many_are_refused),
         CALLS_TEST(copies_from_a_name_that_is_too_long_are_refused),
         CALLS_TEST(copies_and_sources_are_counted),
+        CALLS_TEST(leader_without_memory_makes_no_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

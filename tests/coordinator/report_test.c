@@ -448,6 +448,9 @@ static void bounds_of_what_is_believed(void **state)
     (void)state;
     struct shape shape = right;
     comes(&shape, true);
+    takes(told, shaped(&shape) + 1); /* a byte behind the end */
+    TRACE_IS("cut 1: a malformed report of recoveries (malformed request)\n");
+    expect_nothing();
     shape.fields = 6; /* of a later version */
     comes(&shape, true);
     shape.fields = 4;
