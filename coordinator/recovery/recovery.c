@@ -36,7 +36,6 @@ static void attempt_drop(struct co_recovery *it)
     it->crashed_count = it->row_count = it->row_capacity = 0;
     it->asked = it->answered = it->good = it->next_streamlet = it->recovered = 0;
     it->waits = 0;
-    it->sorted = false;
     memset(it->nodes, 0, sizeof it->nodes);
     memset(it->pulls, 0, sizeof it->pulls);
     it->attempt = 0; /* what still comes means nothing */

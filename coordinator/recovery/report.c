@@ -116,7 +116,6 @@ void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     struct leat_recovery_report *out = &it->heard;
-    report_clear(out);
     struct co_report_said said;
     uint32_t left = co_report_said_read(&reader, &said);
     out->ended = said.ended;
