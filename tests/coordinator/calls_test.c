@@ -247,9 +247,15 @@ static void collecting_has_limits(void **state)
         leat_mem_fail_at(0);
         assert_int_equal(answer_rc, LEAT_E_NO_MEMORY);
     }
-    link_rc = LEAT_E_CLOSED; /* whoever asked has gone */
+    link_rc = LEAT_E_CLOSED; /* whoever asked has gone; as many rows as an answer can hold */
+    answer_rc = LEAT_OK;
+    collects[3]->row_count = CO_COLLECT_ROWS_MAX;
+    collects[3]->rows =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, CO_COLLECT_ROWS_MAX, sizeof *collects[3]->rows);
+    assert_non_null(collects[3]->rows);
     leat_collected(&post, collects[3]);
     mails_deliver(node);
+    assert_int_equal(answer_rc, LEAT_OK);
     assert_int_equal(node->collecting_count, CO_COLLECTS_MAX - 4);
     for (unsigned f = 1; f <= 3; f++) {
         leat_mem_fail_at(f);
