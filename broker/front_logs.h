@@ -169,6 +169,8 @@ struct leat_maker {
 /** maker: zeroed, with address, on_done and owner. */
 void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
                       size_t name_bytes, const struct leat_stream_settings *settings);
+/** What the making of the groups' stream comes to for a client; LEAT_OK: the stream is there, or on its way. */
+leat_err leat_groups_stream_made(const struct leat_maker *maker) LEAT_NODISCARD;
 
 /* Find streams by name, create what is missing if that is wanted, and wait until every core serves
  * them: one after the other. What is not found then does not exist. Caller's storage. */

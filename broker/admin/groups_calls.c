@@ -273,19 +273,21 @@ static leat_err group_decode(struct group_call *group, struct leat_error *error)
     return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }
 
+/* The stream of homes gets as many copies as there are nodes. LEAT_E_INVALID: a node has gone meanwhile, and the client
+ * can't change this. */
+leat_err leat_groups_stream_made(const struct leat_maker *maker)
+{
+    if (maker->rc == LEAT_E_STREAM_EXISTS) return LEAT_OK;
+    return maker->rc == LEAT_E_INVALID && !LEAT_BUG(NODE_GONE_REFUSES) ? LEAT_E_AGAIN : maker->rc;
+}
+
 static void group_on_made(struct leat_maker *maker)
 {
-    struct group_call *group = maker->owner;
-    if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS) {
-        /* The stream of homes gets as many copies as there are nodes: a node has gone meanwhile, and the client can't
-         * change this. */
-        group_end(group,
-                  maker->rc == LEAT_E_INVALID && !LEAT_BUG(NODE_GONE_REFUSES) ? LEAT_E_AGAIN
-                                                                              : maker->rc,
-                  maker->error.text);
-        return;
-    }
-    group_route(group);
+    leat_err rc = leat_groups_stream_made(maker);
+    if (rc != LEAT_OK)
+        group_end(maker->owner, rc, maker->error.text);
+    else
+        group_route(maker->owner);
 }
 
 static void group_on_published(struct leat_stream_wait *wait)

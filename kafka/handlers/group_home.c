@@ -189,8 +189,9 @@ static void ask_on_published(struct leat_stream_wait *wait)
 static void ask_on_made(struct leat_maker *maker)
 {
     struct leat_kafka_group_ask *ask = maker->owner;
-    if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS)
-        ask_end(ask, maker->rc);
+    leat_err rc = leat_groups_stream_made(maker);
+    if (rc != LEAT_OK)
+        ask_end(ask, rc);
     else
         ask_route(ask);
 }
