@@ -182,7 +182,7 @@ static uint64_t link_up_sweep(struct leat_link *link, uint64_t now_us)
     if (now_us >= asked_us + links->ping_us) {
         link->pinged_us = asked_us = now_us;
         if (!leat_link_frame_send(link, LEAT_NODE_KIND_PING, 0, 0, "\x90", 1, NULL, NULL, false))
-            asked_us = now_us; /* no memory now: asked again next time */
+            LEAT_MAYBE(true); /* no memory now: asked again next time */
     }
     uint64_t ask_us = asked_us + links->ping_us;
     if (ask_us < next_us) next_us = ask_us;
