@@ -12,7 +12,6 @@
 static void stream_refuse(struct leat_producer_stream *stream, leat_err rc, const char *text)
 {
     struct leat_producer_engine *engine = stream->engine;
-    leat_producer_stream_enter(stream, STREAM_UNKNOWN);
     stream->refused_at_us = leat_producer_now(engine);
     leat_producer_gather_lock(engine);
     stream->gathered->refused = rc;
