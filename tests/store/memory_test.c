@@ -519,6 +519,43 @@ static void memory_that_is_waited_for_hurries_the_flush(void **state)
     }
 }
 
+/* Goal: the memory of a stopped node may go once every segment in it is closed and flushed, or parked: one segment that
+ * is not holds all of it. Memory that is not the node's own does not count. */
+static void memory_is_needed_until_all_of_it_is_on_disk(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(9);
+    const struct leat_store *store = bench->store;
+    assert_true(leat_store_is_on_disk(store));
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    assert_false(leat_store_is_on_disk(store));
+    struct leat_held *held = leat_held_of(mine->seg);
+    mine->seg->flushed = true; /* a part, as long as it is open */
+    assert_false(leat_store_is_on_disk(store));
+    mine->seg->flushed = false;
+    struct leat_pool *pool = held->pool;
+    held->pool = NULL;
+    assert_true(leat_store_is_on_disk(store));
+    held->pool = pool;
+    void *buffer = mine->seg->buffer;
+    mine->seg->buffer = NULL;
+    assert_true(leat_store_is_on_disk(store));
+    mine->seg->buffer = buffer;
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+    assert_false(mine->flushed);
+    assert_false(leat_store_is_on_disk(store));
+    fake_pass(&bench->world, 60000);
+    fake_settle(&bench->world);
+    assert_true(mine->flushed && mine->seg->buffer);
+    assert_true(leat_store_is_on_disk(store));
+    struct mine *parked = opened(bench, LEAT_DURABILITY_MEMORY);
+    assert_false(leat_store_is_on_disk(store));
+    assert_int_equal(do_now(bench, parked, LEAT_STORE_PARK), LEAT_OK);
+    assert_true(leat_store_is_on_disk(store));
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -533,6 +570,7 @@ int main(void)
         cmocka_unit_test(memory_favours_who_has_waited),
         cmocka_unit_test(memory_looks_for_a_better_place_now_and_then),
         cmocka_unit_test(memory_that_is_waited_for_hurries_the_flush),
+        cmocka_unit_test(memory_is_needed_until_all_of_it_is_on_disk),
     };
     return cmocka_run_group_tests_name("store memory", tests, NULL, NULL);
 }
