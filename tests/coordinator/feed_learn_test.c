@@ -348,7 +348,7 @@ static void configuration_tells_who_votes(void **state)
     leat_put_le32(payload + 4, RAFT_CHANGE);
     memcpy(payload + 8, buffer.base, buffer.len);
     entries_come(11, 1, payload, 8 + buffer.len);
-    TRACE_IS("voters at 11: 3 a:1 n3 1 4 b:1 2\nanswer [0\n");
+    TRACE_IS("voters at 11: 3 a:1 n3 1 4 b:1 2\npeers wanted\nanswer [0\n");
     /* One that does not decode, or names nobody, is passed over. */
     payload[8] = 9;
     entries_come(12, 1, payload, 8 + buffer.len);

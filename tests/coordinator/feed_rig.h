@@ -84,6 +84,11 @@ void co_requests_fail(struct leat_coordinator *asked, leat_err rc, const char *w
     assert_ptr_equal(asked, coordinator);
     trace("requests fail %s: %s\n", leat_err_name(rc), why);
 }
+void co_peers_want(struct leat_coordinator *asked)
+{
+    (void)asked;
+    trace("peers wanted\n");
+}
 void co_voters_applied(struct leat_coordinator *asked,
                        const struct raft_configuration *configuration)
 {

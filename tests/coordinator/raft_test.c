@@ -179,6 +179,7 @@ static void voter_open(struct voter *voter)
                          LEAT_OK);
         raft_configuration_close(&conf);
     }
+    assert_int_equal(voter->drive.raft.heartbeat_timeout, options.heartbeat_ms);
     assert_int_equal(leat_raft_drive_start(&voter->drive, &error), LEAT_OK);
     voter->world.actor = voter;
     voter->world.ops_of_actor = &voter_ops;

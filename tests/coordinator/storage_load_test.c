@@ -167,6 +167,7 @@ static void last_round_that_is_wrong_is_dropped_unless_it_was_durable(void **sta
         segment_write(&it, SEGMENT);
         vote_is_plain(1, 1, at % 2 ? before + 1 : end);
         expect_damaged("it was durable up to byte");
+        assert_non_null(strstr(error.text, "raft/log-00000000000000000001 is damaged at"));
         again();
         /* A later round that is right, wherever it lies. */
         if (at % 16) continue;
