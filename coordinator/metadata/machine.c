@@ -67,11 +67,9 @@ static bool kind_known(struct leat_msg_reader reader, uint32_t *out_kind)
 
 bool leat_machine_command_known(const uint8_t *bytes, size_t count)
 {
-    struct leat_msg_reader reader, inner;
+    struct leat_msg_reader inner;
     struct leat_entry_request request;
     uint32_t kind;
-    leat_msg_reader_init(&reader, bytes, count);
-    if (!kind_known(reader, &kind) || kind != LEAT_COMMAND_REQUEST) return false;
     if (leat_entry_request_decode(bytes, count, &request) != LEAT_OK || request.session == 0 ||
         request.sequence == 0)
         return false;
