@@ -443,10 +443,38 @@ static void buffers_lie_ready_while_there_is_room(void **state)
     }
 }
 
+/* Goal: a connection with few kept bytes goes on up to 4 KiB where its account is full, and does not wait. */
+static void few_bytes_are_read_though_the_account_is_full(void **state)
+{
+    (void)state;
+    alone_begin();
+    net->limit(&here, LEAT_NET_CLIENTS, 8 * KIB);
+    struct leat_conn *a = alone_conn("a", 1), *b = alone_conn("b", 2);
+    consumes = 0;
+    wants = 100 * KIB;
+    quiet = true;
+    come(20 * KIB); /* the one that may exceed the account */
+    readable(a);
+    quiet = false;
+    trace_begin();
+    shown_at = read_at;
+    come(1000);
+    readable(b);
+    come(500);
+    readable(b);
+    kept_look(b);
+    TRACE_IS("read 4096: 1000\n"
+             "b: shown 1000\n"
+             "read 3096: 500\n"
+             "kept 1500 at 0 of 2048, wants 102400\n");
+    alone_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(full_account_makes_connections_wait),
+        TRACE_TEST(few_bytes_are_read_though_the_account_is_full),
         TRACE_TEST(silent_connection_makes_room),
         TRACE_TEST(time_of_a_wait_begins_with_it),
         TRACE_TEST(place_of_one_that_ends_is_lost),
