@@ -200,9 +200,11 @@ static uint64_t missing_rows(const struct leat_catalogue *cat, uint64_t bytes)
 static leat_err length_check(const struct leat_catalogue *cat, uint64_t bytes,
                              struct leat_error *error)
 {
-    uint64_t most = (LEAT_STORE_CHUNKS_MAX - 1) * (uint64_t)LEAT_STORE_ROWS_PER_CHUNK;
+    uint64_t most = LEAT_STORE_CHUNKS_MAX * (uint64_t)LEAT_STORE_ROWS_PER_CHUNK;
     uint64_t rows = cat->header.row_count < most ? cat->header.row_count : most;
-    if (bytes <= LEAT_BLOCK_BYTES + rows * LEAT_ROW_BYTES + CHUNK_BYTES) return LEAT_OK;
+    if (bytes <= LEAT_BLOCK_BYTES + rows * LEAT_ROW_BYTES + CHUNK_BYTES &&
+        bytes <= LEAT_BLOCK_BYTES + most * LEAT_ROW_BYTES)
+        return LEAT_OK;
     return leat_error_set(error, LEAT_E_DAMAGED,
                           "the file 'catalogue' has %llu bytes, and by its header %llu rows of %d "
                           "bytes: longer than it can be; restore it, nothing was changed",
