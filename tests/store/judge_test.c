@@ -377,6 +377,22 @@ static void judge_waits_for_room_for_what_memory_has(void **state)
     }
 }
 
+/* Goal: a start waits for room only where room lacks, and not where the disk fails. */
+static void judge_waits_for_room_alone(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n < 16; n++) {
+        struct subject it = make(480, MEM, COMMITTED, NULL);
+        store_file(&it)->bytes = 0;
+        fake_kill(&it.bench->world);
+        bench_drop_store(it.bench);
+        it.bench->world.fail_at = it.bench->world.op_count + n;
+        assert_int_not_equal(bench_open(it.bench, NULL), LEAT_E_DISK_FULL);
+        it.bench->world.fail_at = 0;
+        bench_free(it.bench);
+    }
+}
+
 /* Goal: a segment with a close entry in its bytes is closed, and its row follows, although the store had got no
  * CLOSE. */
 static void judge_closes_what_its_bytes_close(void **state)
@@ -570,6 +586,7 @@ int main(void)
         cmocka_unit_test(judge_takes_from_memory_what_it_could_write),
         cmocka_unit_test(judge_tells_of_a_closed_segment_that_it_can_not_read),
         cmocka_unit_test(judge_waits_for_room_for_what_memory_has),
+        cmocka_unit_test(judge_waits_for_room_alone),
         cmocka_unit_test(judge_closes_what_its_bytes_close),
         cmocka_unit_test(judge_tells_of_places_that_are_gone),
         cmocka_unit_test(judge_knows_what_a_file_must_have_had),
