@@ -46,6 +46,14 @@ struct leat_member *leat_member_named(const struct leat_core *core, const char *
 /** Does this node own the streamlet? */
 bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
                     uint32_t streamlet);
+/** Is a log of `epoch` this node's still? Not if its streamlet has another owner, or was given to this node anew. A log
+ * whose loss was accepted has an epoch of its own, later than its streamlet's. */
+static inline bool leat_core_still_owns(const struct leat_core *core,
+                                        const struct leat_stream_desc *desc, uint32_t streamlet,
+                                        struct leat_epoch epoch)
+{
+    return leat_core_owns(core, desc, streamlet) && desc->streamlets[streamlet].epoch.v <= epoch.v;
+}
 /** The core that a log lives on at a node of so many cores: docs/architecture.md. */
 uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores);
 /** How many cores the node of this incarnation has; this node's own number if it is not known. */

@@ -188,11 +188,8 @@ static void log_give_up(const struct leat_core *core, const struct leat_stream *
                         struct leat_partition *partition)
 {
     if (partition == NULL || core->stopping) return;
-    /* A log whose loss was accepted has an epoch of its own, later than its streamlet's. */
-    const uint32_t streamlet = partition->ref.streamlet;
-    bool stays = leat_core_owns(core, stream->desc, streamlet) &&
-                 stream->desc->streamlets[streamlet].epoch.v <= partition->epoch.v;
-    if (!stays) leat_partition_give_up(partition);
+    if (!leat_core_still_owns(core, stream->desc, partition->ref.streamlet, partition->epoch))
+        leat_partition_give_up(partition);
 }
 
 /* Make a log that is not here yet. A log that can't be made now is made by a later tick. Returns the cost.

@@ -3,12 +3,14 @@
 #include "broker/ownership/takeover.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "broker/data/begun.h"
 #include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
+#include "broker/data/stream.h"
 
 static void takeovers_step(struct leat_core *core);
 
@@ -78,10 +80,24 @@ static unsigned older_count(const struct leat_takeovers *takeovers)
  *  1. The log comes here in epoch 5 and is served; a node that has an older segment dies at this moment.
  *  2. The log moves away and back, in epoch 7.
  *  3. Appends wait until the first takeover gives up, after LEAT_TAKEOVER_MISSING_US.
+ * A takeover ends when this node hears that the log is another node's. If it went on:
+ *  1. X owns the log in epoch 5, and asks Y for the newest segment before an offset gap.
+ *  2. The log moves to Y in epoch 6, and Y asks X. X answers "ask again", as segments are on their way to X. Y
+ *     answers the same, as Y has the log.
+ *  3. Both ask for as long as they live, and the segments before the gap can't be read.
+ * X's backup also refuses a replica that Y counts on (LEAT_E_STALE_EPOCH), for as long as both nodes live.
  * A takeover whose stream was deleted ends at once, too. If it went on:
  *  1. A streamlet moves here, and the stream is deleted before the last segment has been fetched.
  *  2. The segment comes, and goes at once, as its stream is gone. The takeover has no segment, and fetches the
  *     segment again, without end. */
+static bool is_over(const struct leat_core *core, const struct leat_takeover *takeover)
+{
+    const struct leat_stream *stream = leat_stream_find(core, takeover->ref.stream);
+    if (takeover->over || leat_replicate_stream_is_deleted(core, takeover->ref.stream)) return true;
+    return stream != NULL && !LEAT_BUG(STALE_TAKEOVER_STAYS) &&
+           !leat_core_still_owns(core, stream->desc, takeover->ref.streamlet, takeover->epoch);
+}
+
 static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
@@ -89,7 +105,7 @@ static void takeovers_step(struct leat_core *core)
     LEAT_LIST_EACH(&core->takeovers->all, it)
     {
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
-        bool over = takeover->over || leat_replicate_stream_is_deleted(core, takeover->ref.stream);
+        bool over = is_over(core, takeover);
         bool ready = !takeover->busy && !core->stopping && core->data->replicate->backup != NULL;
         if (over && ready && !takeover->behind && takeover_seg_back(takeover)) {
             takeover_free(takeover);

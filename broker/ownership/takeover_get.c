@@ -187,14 +187,7 @@ static void below_start(struct leat_core *core, struct leat_takeover *takeover)
  *     5, which is longer.
  *  2. The two cut replicas are tried first, and are damaged on both disks.
  *  3. If this node had cut its replica to their length, the log's own bytes would be gone. The replica is the next
- *     candidate instead (next_left()).
- *
- * SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard of
- * that yet. If the takeover waited:
- *  1. This node owns the log in epoch 32, and fetches an older segment. The log moves to Y in epoch 33. Y counts on
- *     the replica that was fetched here for as long as both nodes live.
- *  2. The log comes back here in epoch 36. The takeover of epoch 36 waits for the takeover of epoch 32, and the log
- *     is never made. */
+ *     candidate instead (next_left()). */
 void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
 {
     LEAT_ASSERT_OWNER(core);
@@ -216,8 +209,6 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
                                   (struct leat_segment_id){takeover->segment}, takeover->extent);
     if (rc == LEAT_E_NOT_FOUND)
         pull_start(core, takeover);
-    else if (rc == LEAT_E_STALE_EPOCH && !LEAT_BUG(STALE_TAKEOVER_STAYS))
-        takeover_free(takeover); /* SUBTLE, above */
     else if (rc != LEAT_OK)
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
 }

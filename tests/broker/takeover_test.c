@@ -292,7 +292,7 @@ static void older_segments_of_few_logs_come_at_one_time(void **state)
         begin();
         for (uint32_t i = 0; i < LEAT_TAKEOVER_OLDER_MAX + 2; i++) {
             struct leat_takeover *takeover = takeover_create(
-                &alone.cores[HOME], (struct leat_log_ref){7, i, 1}, (struct leat_epoch){6});
+                &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
             takeover->state = last ? TAKEOVER_TAIL : TAKEOVER_OLDER;
             takeover->extent.bytes = 1;
             takeover_send(takeover);
@@ -402,6 +402,34 @@ static void takeover_that_is_over_gives_its_segment_back(void **state)
     assert_int_equal(takeovers(), 1);
     leat_takeovers_fini(&alone.cores[0]);
     end();
+}
+
+/* Goal: a takeover ends, and asks no node any more, when the log is not this node's in the takeover's epoch; the epoch
+ * of a log whose loss was accepted may be later than its streamlet's.
+ * Method: a takeover looks for the newest segment before an offset gap. The streamlet's owner and epoch change. */
+static void takeover_ends_when_its_log_is_another_nodes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t owner;
+        uint32_t epoch;
+        bool ends;
+    } rows[] = {
+        {ALONE_SELF, EPOCH, false},        {ALONE_SELF, EPOCH - 1, false},
+        {ALONE_SELF, EPOCH + 1, true},     {ALONE_SELF + 1, EPOCH, true},
+        {ALONE_SELF + 1, EPOCH + 1, true},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        begin();
+        (void)wants(TAKEOVER_OLDER, 0);
+        below_found(LEAT_E_AGAIN, 0, 0); /* another node has the log, or gets it */
+        alone.desc->streamlets[1].owner = rows[i].owner;
+        alone.desc->streamlets[1].epoch.v = rows[i].epoch;
+        later(5 * TICK);
+        assert_int_equal(takeovers(), !rows[i].ends);
+        assert_said(rows[i].ends ? "" : "newest of 7/1/1 up to segment 4?\n");
+        ends();
+    }
 }
 
 /* Goal: a takeover whose stream was deleted ends, and fetches no segment any more.
@@ -568,6 +596,7 @@ int main(void)
         cmocka_unit_test(takeover_waits_until_it_may),
         cmocka_unit_test(kicks_come_one_at_a_time),
         cmocka_unit_test(takeover_that_is_over_gives_its_segment_back),
+        cmocka_unit_test(takeover_ends_when_its_log_is_another_nodes),
         cmocka_unit_test(takeover_of_a_deleted_stream_ends),
         cmocka_unit_test(takeover_behind_another_does_not_end_before_it),
         cmocka_unit_test(log_whose_end_nobody_has_stands_in),
