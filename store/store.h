@@ -260,7 +260,7 @@ extern const struct leat_actor_ops leat_store_actor;
  * no actor runs. */
 bool leat_store_is_on_disk(const struct leat_store *store) LEAT_NODISCARD;
 /** Give all dirty closed segments to their files and sync; on_done when all is down. For SIGTERM
- * (logs park first). */
+ * (logs park first). Before leat_store_found_done() memory keeps the segments that were found. */
 void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),
                           void *arg);
 void leat_store_close(struct leat_store **store);
