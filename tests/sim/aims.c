@@ -237,8 +237,7 @@ static void quiet(struct sim_aims *aims)
         bool writes = client->kind == SIM_CLIENT_PRODUCER || client->kind == SIM_CLIENT_RAW ||
                       client->kind == SIM_CLIENT_KAFKA_PRODUCER ||
                       client->kind == SIM_CLIENT_TRIMMER;
-        if (writes && client->process->paused_until_us < until_us)
-            client->process->paused_until_us = until_us;
+        if (writes) sim_process_pause(client->process, until_us);
     }
     sim_trace(scenario->world, "nobody appends until %llu", (unsigned long long)until_us);
     look_for(aims, until_us, RESUME_US);

@@ -58,7 +58,7 @@ static void away_at_first(void)
     if (!lives(server)) return;
     for (unsigned i = 0; i < scenario->client_count; i++)
         if (in_group(scenario->clients[i]))
-            scenario->clients[i]->process->paused_until_us = until_us;
+            sim_process_pause(scenario->clients[i]->process, until_us);
     sim_trace(scenario->world, "aim: %s is away when groups begin, at %llu", server->name,
               (unsigned long long)until_us);
     die(server, AWAY_US_MAX);

@@ -115,8 +115,8 @@ static void client_fault(struct scenario *scenario, bool partition)
             world->now_us + sim_rng_between(&world->fault, 10000, 2000000);
         sim_fault_struck(world, SIM_FAULT_PARTITION);
     } else {
-        client->process->paused_until_us =
-            world->now_us + sim_rng_between(&world->fault, 100000, 6000000);
+        sim_process_pause(client->process,
+                          world->now_us + sim_rng_between(&world->fault, 100000, 6000000));
         client->slow = sim_rng_chance(&world->fault, 300);
         sim_fault_struck(world, SIM_FAULT_SLOW);
     }
@@ -184,7 +184,7 @@ static void strike(struct scenario *scenario)
     } else if (pick < 93) {
         wall_jump(scenario);
     } else if (pick < 97) {
-        server->paused_until_us = world->now_us + sim_rng_between(rng, 10000, 3000000);
+        sim_process_pause(server, world->now_us + sim_rng_between(rng, 10000, 3000000));
         sim_fault_struck(world, SIM_FAULT_PAUSE);
     } else {
         sim_server_stop(&scenario->servers[0]);

@@ -226,7 +226,7 @@ static void client_fault(struct scenario *scenario, bool cut)
     if (cut)
         client->process->cut_off_until_us = for_a_while(scenario);
     else
-        client->process->paused_until_us = for_a_while(scenario);
+        sim_process_pause(client->process, for_a_while(scenario));
     sim_fault_struck(world, cut ? SIM_FAULT_PARTITION : SIM_FAULT_SLOW);
     sim_trace(world, "%s %s", client->process->name, cut ? "is cut off" : "stands still");
 }
@@ -312,7 +312,7 @@ static void on_one(struct scenario *scenario, enum kind kind)
         sim_server_stop(server);
         break;
     case PAUSE:
-        process->paused_until_us = for_a_while(scenario);
+        sim_process_pause(process, for_a_while(scenario));
         sim_fault_struck(world, SIM_FAULT_PAUSE);
         sim_trace(world, "%s stands still", process->name);
         break;

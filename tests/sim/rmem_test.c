@@ -332,7 +332,7 @@ static void stopped_shm_writer_stores_after_the_fence_and_is_not_acked(void **st
     for (unsigned i = 0; i < SEEDS; i++) {
         struct one *one = under_way(LEAT_RMEM_SHM);
         struct sim_process *writer = one->sim->actors[RIG_WRITER]->process;
-        writer->paused_until_us = one->sim->world->now_us + 50000;
+        sim_process_pause(writer, one->sim->world->now_us + 50000);
         rig_call(one->sim, RIG_HOST, revoke_now, one);
         size_t before = arrived(one);
         rig_wait(one->sim, RIG_WRITER, is_ended, one);

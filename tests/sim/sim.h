@@ -333,6 +333,8 @@ struct sim_event *sim_actor_post(struct sim_actor *actor, uint64_t delay_us,
                                  void (*run)(struct sim_world *, struct sim_event *), void *a);
 /** Run code as this process, outside a turn (start-up). False when the process died in it. */
 bool sim_process_enter(struct sim_process *process, void (*run)(void *arg), void *arg);
+/** The process stands still until then, or longer: a longer pause that has begun is not cut short. */
+void sim_process_pause(struct sim_process *process, uint64_t until_us);
 /** It stands still no longer. */
 void sim_process_go_on(struct sim_process *process);
 /** End it now. Does not return when called from the process's own code. */

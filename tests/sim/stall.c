@@ -90,7 +90,7 @@ static void connected(struct leat_request *request, leat_err rc, const struct le
     deaf->frozen = true;
     deaf->frozen_us = world->now_us;
     deaf->boots = deaf->client->scenario->servers[0].boots;
-    deaf->client->process->paused_until_us = for_ever_us;
+    sim_process_pause(deaf->client->process, for_ever_us);
     sim_trace(world, "asks %llu times and reads no more", (unsigned long long)count);
 }
 

@@ -78,8 +78,7 @@ static void nobody_appends(uint64_t until_us)
         const struct sim_client *client = scenario->clients[i];
         bool writes = client->kind == SIM_CLIENT_PRODUCER || client->kind == SIM_CLIENT_RAW ||
                       client->kind == SIM_CLIENT_KAFKA_PRODUCER;
-        if (writes && client->process->paused_until_us < until_us)
-            client->process->paused_until_us = until_us;
+        if (writes) sim_process_pause(client->process, until_us);
     }
 }
 

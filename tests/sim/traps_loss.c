@@ -85,8 +85,7 @@ static void nobody_reads(uint64_t until_us)
     struct scenario *scenario = trap.scenario;
     for (unsigned i = 0; i < scenario->client_count; i++) {
         struct sim_client *client = scenario->clients[i];
-        if (client->kind != SIM_CLIENT_CONTROL && client->process->paused_until_us < until_us)
-            client->process->paused_until_us = until_us;
+        if (client->kind != SIM_CLIENT_CONTROL) sim_process_pause(client->process, until_us);
     }
 }
 

@@ -103,10 +103,8 @@ static void cut_until(uint64_t until_us)
 static void nobody_appends(uint64_t until_us)
 {
     struct scenario *scenario = trap.scenario;
-    for (unsigned i = 0; i < scenario->client_count; i++) {
-        struct sim_process *process = scenario->clients[i]->process;
-        if (process->paused_until_us < until_us) process->paused_until_us = until_us;
-    }
+    for (unsigned i = 0; i < scenario->client_count; i++)
+        sim_process_pause(scenario->clients[i]->process, until_us);
 }
 
 static void end(void)

@@ -323,6 +323,13 @@ static void turn_run(struct sim_world *world, struct sim_event *event)
     if (actor->inbox_first) turn_at(actor, actor->free_at_us);
 }
 
+/* A turn is put off until the end of the pause that was known when the turn was due. So a pause that is cut short would
+ * end for some actors of the process, or for none. */
+void sim_process_pause(struct sim_process *process, uint64_t until_us)
+{
+    if (process->paused_until_us < until_us) process->paused_until_us = until_us;
+}
+
 /* The turns that wait for the end of the pause are moved: else it stood still all the same. */
 void sim_process_go_on(struct sim_process *process)
 {

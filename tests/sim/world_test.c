@@ -96,7 +96,7 @@ static void process_that_goes_on_takes_its_mail_at_once(void **state)
     sim_actor_register(two.a, &a, &ops);
     sim_actor_register(two.b, &b, &ops);
     assert_true(sim_process_enter(two.process, send_all, &two));
-    two.process->paused_until_us = world->now_us + 6000000;
+    sim_process_pause(two.process, world->now_us + 6000000);
     sim_world_run(world, world->now_us + 1000000, NULL);
     assert_int_equal(b.count, 0);
     sim_process_go_on(two.process);
@@ -106,6 +106,31 @@ static void process_that_goes_on_takes_its_mail_at_once(void **state)
     unsigned turns = b.turns;
     sim_world_run(world, world->now_us + 6000000, NULL);
     assert_int_equal(b.turns, turns);
+    sim_world_destroy(&world);
+}
+
+/* The longest pause counts; when everything is healed, the process goes on at once. */
+static void shorter_pause_ends_no_longer_one(void **state)
+{
+    (void)state;
+    struct sim_world *world = sim_world_create(1, false);
+    struct two two = {.process = sim_process_create(world, "p")};
+    struct counter a = {0}, b = {.to = &a};
+    two.a = sim_actor_create(two.process, 0);
+    two.b = sim_actor_create(two.process, 1);
+    sim_actor_register(two.a, &a, &ops);
+    sim_actor_register(two.b, &b, &ops);
+    uint64_t begin_us = world->now_us;
+    sim_process_pause(two.process, begin_us + 6000000);
+    assert_true(sim_process_enter(two.process, send_all, &two));
+    sim_world_run(world, begin_us + 500000, NULL);
+    sim_process_pause(two.process, begin_us + 1000000);
+    sim_world_run(world, begin_us + 2000000, NULL);
+    assert_int_equal(a.turns + b.turns, 0);
+    assert_int_equal(two.process->paused_until_us, begin_us + 6000000);
+    sim_process_go_on(two.process);
+    sim_world_run(world, begin_us + 2100000, NULL);
+    assert_int_equal(b.count, 64);
     sim_world_destroy(&world);
 }
 
@@ -460,6 +485,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mail_keeps_order_and_ends_turns),
         cmocka_unit_test(process_that_goes_on_takes_its_mail_at_once),
+        cmocka_unit_test(shorter_pause_ends_no_longer_one),
         cmocka_unit_test(actor_woken_for_a_past_time_again_and_again_fails),
         cmocka_unit_test(power_cut_keeps_flushed_and_tears_by_sector),
         cmocka_unit_test(kill_keeps_what_was_written),
