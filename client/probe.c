@@ -33,3 +33,17 @@ unsigned leat_client_conns_alike(const struct leat_client *client, int64_t *out_
     }
     return most;
 }
+
+uint64_t leat_client_lookup_late_us(const struct leat_client *client, uint64_t now_us)
+{
+    uint64_t most = 0;
+    LEAT_LIST_EACH(&client->lookups, link)
+    {
+        const struct leat_client_lookup *lookup =
+            LEAT_CONTAINER(link, const struct leat_client_lookup, link);
+        uint64_t due = lookup->request.sent_us + client->options.request_timeout_us;
+        if (lookup->retry_at_us || !lookup->request.sent || client->options.fail_fast) continue;
+        if (now_us > due && now_us - due > most) most = now_us - due;
+    }
+    return most;
+}

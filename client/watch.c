@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 
 enum {
     ASK_EVERY_US = 25 * 1000, /* for the first second or so, in which most of it happens */
@@ -128,7 +129,8 @@ static void watch(struct leat_client *client)
     LEAT_LIST_EACH(&client->conns, link)
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
-        if (conn->suspect && others_answer(client)) questions_take(client, conn, now);
+        if (conn->suspect && others_answer(client) && !LEAT_BUG(SILENT_HOLDS))
+            questions_take(client, conn, now);
     }
     client->dirty = true; /* if needed, another node is connected to, and asked */
     if (!client->ask.out && now >= client->ask.at_us && others_answer(client))

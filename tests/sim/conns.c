@@ -5,6 +5,7 @@
  * - A client that was told of an owner does not go back to an earlier owner: that node is not the owner any more, and
  *   may not know it yet.
  * - A consumer that is to become a member of its group waits for an answer to a join, or for the time of its next join.
+ * - A look-up is asked again when one node has owed the answer for the time limit of a request.
  * - A producer counts as under way to a log the batches that wait there with a sequence, and nothing else. */
 #include <string.h>
 
@@ -15,7 +16,7 @@
 
 /* A connection that was made for the lane, and a connection that asked the first node of all, whichever lane that would
  * be. */
-enum { CONNS_ALIKE_MAX = 2 };
+enum { CONNS_ALIKE_MAX = 2, LOOKUP_US_MAX = 300 * 1000 };
 enum { LOGS_MAX = CHECK_STREAMLETS_MAX * CHECK_LOGS_MAX };
 
 /* The latest owners that a client was told of, of the streams of the scenario. */
@@ -54,6 +55,14 @@ static void client_check(const struct sim_client *client)
         sim_fail(client->scenario->world,
                  "A10 stuck: client %u has more than %d connections to lane %lld of one node",
                  client->number, CONNS_ALIKE_MAX, (long long)lane);
+    uint64_t now_us = client->scenario->world->now_us;
+    bool stands_still = client->process->paused_until_us + LOOKUP_US_MAX > now_us;
+    uint64_t late_us = leat_client_lookup_late_us(client->client, now_us);
+    if (!stands_still && late_us > LOOKUP_US_MAX)
+        sim_fail(client->scenario->world,
+                 "A10 stuck: client %u waits for a node's answer to a look-up for %llu ms longer "
+                 "than a request may take",
+                 client->number, (unsigned long long)late_us / 1000);
     if (client->consumer && leat_consumer_stands_still(client->consumer))
         sim_fail(client->scenario->world,
                  "A10 stuck: client %u waits to become a member of its group, and has not asked",
