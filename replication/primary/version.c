@@ -156,7 +156,7 @@ void leat_primary_opened(struct leat_primary_log *rep, leat_err rc)
     if (!rc) {
         rep->opened = true;
         rep->opening = false;
-    } else if (leat_err_class(rc) != LEAT_CLASS_RETRY) {
+    } else if (leat_err_class(rc) != LEAT_CLASS_RETRY && !LEAT_BUG(UNOPENED_WAITS)) {
         /* SUBTLE: no version of it is ever taken. (1) A copy is lost: commits wait for a version. (2) The
          * stream is deleted, and OPENED is refused. (3) Its log can't go before they are answered. */
         rep->fenced = true;

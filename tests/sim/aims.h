@@ -46,4 +46,8 @@ void sim_aim_trim_start(struct scenario *scenario);
 /** In a few seeds all faults strike while a streamlet moves; false: this is none of them. */
 bool sim_aim_move_start(struct scenario *scenario);
 
+/* ---- aims_refused.c ---- */
+/** In some of the cluster seeds that delete streams, in place of other faults; false: this is none of them. */
+bool sim_aim_refused_start(struct scenario *scenario);
+
 #endif

@@ -403,7 +403,8 @@ static void cluster_faults_start(struct scenario *scenario, const struct scenari
     if (scenario->trap != SIM_TRAP_NONE) {
         sim_trap_start(scenario);
     } else if (!options->calm) {
-        if (!sim_aim_move_start(scenario)) sim_nodes_faults_start(scenario);
+        if (!sim_aim_refused_start(scenario) && !sim_aim_move_start(scenario))
+            sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
         sim_aims_start(scenario);
         sim_aim_adopt_start(scenario);
