@@ -3,6 +3,7 @@
  * store can be opened (and refuse foreign bytes) before the coordinator has come up. */
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
@@ -120,7 +121,10 @@ leat_err leat_node_identity(struct leat_node *node, struct leat_error *error)
         /* SUBTLE: the identity is written again, unchanged. Else (1) a start wrote the identity, the flush failed,
          * and the node stopped; (2) the next start reads the identity out of the page cache and makes the store under
          * its cluster id; (3) the power goes: the store would be of a cluster, and the node of none, for ever. */
-        rc = identity_write(node, file, block, identity.cluster_id, error);
+        if (LEAT_BUG(IDENTITY_UNSYNCED))
+            memcpy(node->cluster_id, identity.cluster_id, sizeof node->cluster_id);
+        else
+            rc = identity_write(node, file, block, identity.cluster_id, error);
     }
     leat_mem_free(block);
     disk->close(disk->ctx, file);

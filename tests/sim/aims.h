@@ -23,6 +23,12 @@ void sim_aim_first_boot(struct sim_server *server);
 /** Homes of consumer groups are struck, in some of the seeds with --hard. */
 void sim_aim_groups_start(struct scenario *scenario);
 
+/* ---- aims_identity.c ---- */
+/** Which machine's `identity` is struck, if any. Before the first starts. */
+void sim_aim_identity_choose(struct scenario *scenario);
+/** It starts now. */
+void sim_aim_identity_boot(struct sim_server *server);
+
 /* ---- aims_grown.c ---- */
 /** In some of the seeds of one server. */
 void sim_aim_grown_start(struct scenario *scenario);

@@ -491,6 +491,8 @@ static leat_err disk_run(void *ctx, struct leat_disk_io *io)
         inside(disk, io, io->buffer);
         cut(disk, actor->process);
     }
+    if (disk->kill_path && sim_disk_is_killed(disk, io))
+        sim_process_die(actor->process, SIM_DEATH_KILL);
     leat_err rc = io_apply(disk, io, io->buffer);
     if (aimed(disk, op, SIM_CUT_AFTER)) cut(disk, actor->process);
     return rc;

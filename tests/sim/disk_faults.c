@@ -91,6 +91,24 @@ void sim_disk_no_errors(struct sim_disk *disk)
     disk->fail_sync = disk->fail_write = disk->fail_grown = false;
 }
 
+bool sim_disk_kill_at_flush(struct sim_disk *disk, const char *path)
+{
+    bool was_killed = disk->was_killed;
+    disk->kill_path = path;
+    disk->was_killed = false;
+    return was_killed;
+}
+
+bool sim_disk_is_killed(struct sim_disk *disk, const struct leat_disk_io *io)
+{
+    const struct sim_name *name = sim_name_find(&disk->now, disk->kill_path);
+    if (io->kind != LEAT_DISK_SYNC || !name || name->inode != io->file->inode) return false;
+    disk->kill_path = NULL;
+    disk->was_killed = true;
+    sim_fault_struck(disk->world, SIM_FAULT_KILL_CALL);
+    return true;
+}
+
 void sim_disk_fail_grown(struct sim_disk *disk, bool fails)
 {
     disk->fail_grown = fails;

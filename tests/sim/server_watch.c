@@ -58,6 +58,7 @@ static void on_created(struct sim_server *server)
 {
     if (server->scenario->server_count == 1) return;
     sim_aim_first_boot(server);
+    sim_aim_identity_boot(server);
     sim_aim_hold_boot(server);
 }
 

@@ -416,6 +416,9 @@ void sim_disk_stall_writes(struct sim_disk *disk, uint64_t until_us);
 void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind);
 /** Errors that were asked for and have not struck yet are called off. */
 void sim_disk_no_errors(struct sim_disk *disk);
+/** The process is killed before the next flush of the file `path` takes effect; NULL: of none. True: that has happened
+ * since the last call. */
+bool sim_disk_kill_at_flush(struct sim_disk *disk, const char *path);
 /** The next flush of a store file that has grown since its last flush fails. */
 void sim_disk_fail_grown(struct sim_disk *disk, bool fails);
 /** Has such a flush failed? */
