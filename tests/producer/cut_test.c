@@ -8,14 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const leat_err ok[] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK};
 enum { TWO_RECORDS = 61 + 2 * 11 };
-
-static void answer_all(leat_err code, const char *text)
-{
-    leat_err codes[] = {code, code, code, code, code};
-    steps_answer(codes, 10, text);
-}
 
 static void takes(uint32_t bytes)
 {
@@ -53,7 +46,7 @@ static void cut_tells_of_records_where_they_are(void **state)
         takes(TWO_RECORDS);
         steps_turn(1);
         steps_did("append 5/0/0@40: 100.3+1#1,2 100.3+3#3,4 100.3+5#5,6;");
-        steps_answer(ok, 20, NULL);
+        steps_answer(all_ok, 20, NULL);
         steps_did(heard ? "#2 at 21;#3 at 21;#6 at 23;" : "");
         steps_turn(1);
         assert_int_equal(leat_producer_engine_open_records(steps.engine), 0);
@@ -68,8 +61,7 @@ static void cut_makes_pieces_as_large_as_may_be(void **state)
 {
     (void)state;
     steps_ready(0, 1);
-    for (uint32_t n = 1; n <= 10; n++)
-        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    add(1, 10, -1);
     assert_int_equal(steps_add_sized(11, -1, 500), LEAT_OK);
     assert_int_equal(steps_add(12, -1), LEAT_OK);
     leat_producer_engine_flush(steps.engine);
@@ -77,7 +69,7 @@ static void cut_makes_pieces_as_large_as_may_be(void **state)
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.3+1#1,2,3,4,5,6,7,8 100.3+9#9,10 100.3+11#11 100.3+12#12;");
     assert_true(steps.engine->gather->big_bytes < 2000);
-    steps_answer(ok, 20, NULL);
+    steps_answer(all_ok, 20, NULL);
     steps_turn(1);
     assert_true(pool_is_whole());
     steps_end();
@@ -96,8 +88,7 @@ static void cut_waits_for_memory(void **state)
                 steps.engine->options.codec = LEAT_CODEC_LZ4;
                 steps.engine->scratch = scratch;
             }
-            for (uint32_t n = 1; n <= 4; n++)
-                assert_int_equal(steps_add(n, -1), LEAT_OK);
+            add(1, 4, -1);
             leat_producer_engine_flush(steps.engine);
             steps_turn(1);
             steps_did("append 5/0/0@40: 100.3+1#1,2,3,4;");
@@ -125,7 +116,7 @@ static void cut_waits_for_memory(void **state)
             }
             steps_did(failed ? "append 5/0/0@40: 100.5+0#1,2 100.5+2#3,4;"
                              : "append 5/0/0@40: 100.4+0#1,2 100.4+2#3,4;");
-            steps_answer(ok, 10, NULL);
+            steps_answer(all_ok, 10, NULL);
             steps_did("#1 at 10;#2 at 11;#3 at 11;#4 at 12;");
             steps_turn(1);
             assert_true(pool_is_whole());
@@ -141,25 +132,19 @@ static void cut_leaves_what_is_under_way(void **state)
 {
     (void)state;
     steps_begin(2);
-    for (uint32_t n = 1; n <= 2; n++)
-        assert_int_equal(steps_add(n, -1), LEAT_OK);
-    steps_turn(1);
-    steps_known(5, 1, 0);
-    steps_turn(1);
-    steps_id(100, 3);
-    steps_turn(1);
+    add(1, 2, -1);
+    steps_first(1, 100);
     steps_did("lookup s;id? -1.-1;append 5/0/0@40: 100.3+0#1,2;");
     takes(61 + 12);
-    for (uint32_t n = 3; n <= 10; n++)
-        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    add(3, 10, -1);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.3+2#3 100.3+3#4 100.3+4#5 100.3+5#6;");
-    steps_answer(ok, 1, NULL);
-    steps_answer(ok, 3, NULL);
+    steps_answer(all_ok, 1, NULL);
+    steps_answer(all_ok, 3, NULL);
     steps_turn(1);
     steps_did("#1 at 1;#2 at 2;#3 at 3;#4 at 4;#5 at 5;#6 at 6;append 5/0/0@40: 100.3+6#7 "
               "100.3+7#8 100.3+8#9 100.3+9#10;");
-    steps_answer(ok, 7, NULL);
+    steps_answer(all_ok, 7, NULL);
     steps_turn(1);
     assert_true(pool_is_whole());
     steps_end();
@@ -177,8 +162,7 @@ static void cut_is_for_what_is_too_large_alone(void **state)
         {LEAT_E_INVALID, TWO_RECORDS - 1}, {LEAT_E_TOO_LARGE, 0}, {LEAT_E_TOO_LARGE, TWO_RECORDS}};
     for (unsigned i = 0; i < 3; i++) {
         steps_ready(2, 1);
-        for (uint32_t n = 1; n <= 2; n++)
-            assert_int_equal(steps_add(n, -1), LEAT_OK);
+        add(1, 2, -1);
         steps_turn(1);
         steps_did("append 5/0/0@40: 100.3+1#1,2;");
         takes(rows[i].takes);

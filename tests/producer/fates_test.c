@@ -8,32 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const leat_err ok[] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK};
-
-static void add(uint32_t from, uint32_t to, int32_t streamlet)
-{
-    for (uint32_t n = from; n <= to; n++)
-        assert_int_equal(steps_add(n, streamlet), LEAT_OK);
-}
-
-static struct leat_log_ref told_of;
-static unsigned told_count;
-static void on_told(void *arg, const struct leat_produced *produced)
-{
-    (void)arg;
-    told_of = produced->log;
-    told_count++;
-}
-
-static void add_told(int32_t streamlet)
-{
-    uint8_t value[4] = {1};
-    told_of = (struct leat_log_ref){7, 7, 7};
-    assert_int_equal(leat_producer_engine_add(steps.engine, "s", streamlet, 0, NULL, 0, value,
-                                              sizeof value, on_told, NULL),
-                     LEAT_OK);
-}
-
 /* Goal: acked batches behind a batch that is late are not sent again with it, and are not reported as late when their
  * time is over: they are reported as acked when it is known what became of those before them. */
 static void fates_acked_batches_are_never_late(void **state)
@@ -50,7 +24,7 @@ static void fates_acked_batches_are_never_late(void **state)
     steps_turn(STEPS_TIMEOUT_US);
     steps_did("#1 TIMEOUT 'not acked within 500 ms: not now';"
               "#4 TIMEOUT 'not acked within 500 ms: not now';");
-    steps_answer(ok, 20, NULL);
+    steps_answer(all_ok, 20, NULL);
     steps_did("#2 at 11;#3 at 12;");
     steps_turn(1);
     assert_int_equal(leat_producer_engine_open_records(steps.engine), 0);
@@ -78,7 +52,7 @@ static void fates_late_batch_alone_ends_its_epoch(void **state)
     steps_id(100, 4);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.4+0#2;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
     steps.did[0] = 0;
 }
@@ -101,7 +75,7 @@ static void fates_answer_of_too_few_rows_says_nothing(void **state)
     steps_known(5, 1, 0);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2;");
-    steps_answer(ok, 10, NULL);
+    steps_answer(all_ok, 10, NULL);
     steps_did("#1 at 10;#2 at 11;");
     steps_end();
 }
@@ -146,7 +120,7 @@ static void fates_old_refusal_does_not_hurry(void **state)
     steps_turn(1);
     steps_id(100, 3);
     steps_turn(1);
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     steps_turn(2000000);
     steps.did[0] = 0;
     add(3, 3, 0);
@@ -166,7 +140,7 @@ static void fates_old_refusal_does_not_hurry(void **state)
     assert_true(leat_timer_armed(&steps.engine->look));
     assert_in_range(steps.engine->look.at_us - steps.now_us, PRODUCER_BUSY_LOOK_US - 2000,
                     PRODUCER_BUSY_LOOK_US);
-    steps_answer(ok, 7, NULL);
+    steps_answer(all_ok, 7, NULL);
     steps_end();
     steps.did[0] = 0;
 }
@@ -208,7 +182,7 @@ static void fates_log_without_a_question_keeps_its_epoch(void **state)
     (void)state;
     two_under_way();
     steps_append_fails(LEAT_E_CLOSED, "it broke"); /* of streamlet 1 */
-    steps_answer(ok, 10, NULL);
+    steps_answer(all_ok, 10, NULL);
     steps_turn(1000);
     steps_lookup_fails(LEAT_E_UNKNOWN_STREAM, "there is none");
     steps_did("#1 at 10;lookup s;#2 UNKNOWN_STREAM 'the stream was deleted';");
@@ -302,7 +276,7 @@ static void fates_without_memory_name_what_is_known(void **state)
     (void)state;
     steps_begin(1);
     told_count = 0;
-    add_told(-1);
+    add_told(-1, false);
     leat_mem_ask(no_memory, NULL);
     steps_turn(1);
     leat_mem_ask(NULL, NULL);
@@ -314,9 +288,9 @@ static void fates_without_memory_name_what_is_known(void **state)
     steps_turn(1);
     steps_id(100, 3);
     steps_turn(1);
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     steps_turn(1);
-    add_told(1);
+    add_told(1, false);
     leat_mem_ask(no_memory, NULL);
     steps_turn(1);
     leat_mem_ask(NULL, NULL);

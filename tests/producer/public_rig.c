@@ -50,6 +50,20 @@ leat_produce_record public_record(const char *value)
     return (leat_produce_record){.value = value, .value_bytes = strlen(value), .streamlet = -1};
 }
 
+uint64_t public_times_out(leat_producer *producer, uint64_t us)
+{
+    struct told told = {0};
+    leat_produce_record record = public_record("v");
+    uint64_t asked = fake_shared.world.now_us;
+    fake_shared.world.down = true;
+    assert_int_equal(leat_produce(producer, "s", &record, public_told, &told), LEAT_OK);
+    fake_shared_run(us);
+    assert_int_equal(told.count, 1);
+    assert_int_equal(told.result.code, LEAT_E_TIMEOUT);
+    assert_int_equal(told.result.offset, UINT64_MAX);
+    return told.at_us - asked;
+}
+
 uint32_t public_stored(uint32_t log, struct leat_record *out, uint32_t *out_batches, uint32_t max)
 {
     static uint8_t unpacked[LEAT_BATCH_BYTES_MAX];

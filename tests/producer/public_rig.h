@@ -30,6 +30,9 @@ leat_producer_options public_options(void);
 /** A record with that value. */
 leat_produce_record public_record(const char *value);
 
+/** The server is down from now on: how long after it was added a record fails with a timeout, within so much time. */
+uint64_t public_times_out(leat_producer *producer, uint64_t us);
+
 /** All records of a log, in order, at most `max`; out_batches[i]: which batch the i-th is of. */
 uint32_t public_stored(uint32_t log, struct leat_record *out, uint32_t *out_batches, uint32_t max);
 bool public_is(const struct leat_record *record, const char *value);

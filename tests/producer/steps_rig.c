@@ -8,6 +8,9 @@
 #include <string.h>
 
 struct steps steps;
+const leat_err all_ok[STEPS_CODES] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK};
+struct leat_log_ref told_of;
+unsigned told_count;
 static size_t bytes_before;
 
 static void note(const char *format, ...) LEAT_PRINTF(1, 2);
@@ -226,16 +229,21 @@ void steps_end(void)
     assert_int_equal(leat_mem_bytes(LEAT_MEM_CLIENT), bytes_before);
 }
 
+void steps_first(uint32_t streamlets, int64_t id)
+{
+    steps_turn(1);
+    steps_known(5, streamlets, 0);
+    steps_turn(1);
+    steps_id(id, 3);
+    steps_turn(1);
+}
+
 void steps_ready(uint32_t batch_records, uint32_t streamlets)
 {
     steps_begin(batch_records);
     assert_int_equal(steps_add(STEPS_RECORDS - 1, -1), LEAT_OK);
     leat_producer_engine_flush(steps.engine);
-    steps_turn(1);
-    steps_known(5, streamlets, 0);
-    steps_turn(1);
-    steps_id(100, 3);
-    steps_turn(1);
+    steps_first(streamlets, 100);
     assert_int_equal(steps.append_count, 1);
     steps_answer((const leat_err[]){LEAT_OK}, 0, NULL);
     steps_turn(1);
@@ -254,6 +262,55 @@ leat_err steps_add_sized(uint32_t n, int32_t streamlet, uint32_t bytes)
 leat_err steps_add(uint32_t n, int32_t streamlet)
 {
     return steps_add_sized(n, streamlet, 4);
+}
+
+void add(uint32_t from, uint32_t to, int32_t streamlet)
+{
+    for (uint32_t n = from; n <= to; n++)
+        assert_int_equal(steps_add(n, streamlet), LEAT_OK);
+}
+
+static void on_told(void *another, const struct leat_produced *produced)
+{
+    told_of = produced->log;
+    told_count++;
+    if (another) add(9, 9, -1);
+}
+
+void add_told(int32_t streamlet, bool another)
+{
+    uint8_t value[4] = {1};
+    told_of = (struct leat_log_ref){7, 7, 7};
+    assert_int_equal(leat_producer_engine_add(steps.engine, "s", streamlet, 0, NULL, 0, value,
+                                              sizeof value, on_told, another ? &steps : NULL),
+                     LEAT_OK);
+}
+
+void first_under_way(void)
+{
+    steps_begin(1);
+    add(1, 1, -1);
+    steps_first(1, 100);
+    steps_did("lookup s;id? -1.-1;append 5/0/0@40: 100.3+0#1;");
+}
+
+void three_under_way(void)
+{
+    steps_ready(1, 1);
+    add(1, 3, -1);
+    steps_turn(1);
+    steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2 100.3+3#3;");
+}
+
+void count_call(void *arg)
+{
+    ++*(unsigned *)arg;
+}
+
+uint64_t look_us(void)
+{
+    return leat_timer_armed(&steps.engine->look) ? steps.engine->look.at_us - steps.now_us
+                                                 : UINT64_MAX;
 }
 
 void steps_turn(uint64_t us)
@@ -349,6 +406,12 @@ void steps_answer(const leat_err *codes, uint64_t offset, const char *text)
     }
     if (text) leat_msg_write_string(&body, text, (uint32_t)strlen(text));
     done(request, LEAT_OK, &body, "");
+}
+
+void answer_all(leat_err code, const char *text)
+{
+    const leat_err codes[STEPS_CODES] = {code, code, code, code, code};
+    steps_answer(codes, 10, text);
 }
 
 void steps_append_fails(leat_err rc, const char *text)

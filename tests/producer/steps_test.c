@@ -6,30 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Records 1, 2 and 3 are under way in one append, and record 4 waits. */
-static void three_under_way(void)
+/* Record 4 waits behind those. */
+static void three_under_way_and_one_waits(void)
 {
-    steps_ready(1, 1);
-    for (uint32_t n = 1; n <= 3; n++)
-        assert_int_equal(steps_add(n, -1), LEAT_OK);
-    steps_turn(1);
-    steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2 100.3+3#3;");
-    assert_int_equal(steps_add(4, -1), LEAT_OK);
+    three_under_way();
+    add(4, 4, -1);
     steps_turn(1);
     steps_did(""); /* one at a time, unless the window is full */
-}
-
-static void answer_all(leat_err code, const char *text)
-{
-    leat_err codes[] = {code, code, code, code, code};
-    steps_answer(codes, 10, text);
 }
 
 /* Goal: acked records are reported in order, with their offsets, and the next batch goes. */
 static void steps_acks_are_told_in_order(void **state)
 {
     (void)state;
-    three_under_way();
+    three_under_way_and_one_waits();
     answer_all(LEAT_OK, NULL);
     steps_did("#1 at 10;#2 at 11;#3 at 12;");
     steps_turn(1);
@@ -56,8 +46,7 @@ static void steps_window_is_five(void **state)
     steps_ready(1, 1);
     assert_int_equal(steps_add(1, -1), LEAT_OK);
     steps_turn(1);
-    for (uint32_t n = 2; n <= 4; n++)
-        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    add(2, 4, -1);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.3+1#1;");
     assert_int_equal(steps_add(5, -1), LEAT_OK);
@@ -89,7 +78,7 @@ static void steps_unknown_is_sent_again_as_it_was(void **state)
                 {LEAT_E_NOT_OWNER, true, true},       {LEAT_E_STALE_EPOCH, true, true},
                 {LEAT_E_NOT_OWNER, false, true}};
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        three_under_way();
+        three_under_way_and_one_waits();
         for (unsigned attempt = 0; attempt < 3; attempt++) {
             if (rows[i].answered)
                 answer_all(rows[i].rc, "as the script says");
@@ -134,7 +123,7 @@ static void steps_refusal_lets_the_others_go_on(void **state)
     static const leat_err codes[] = {LEAT_E_INVALID, LEAT_E_TOO_MANY_PRODUCERS, LEAT_E_UNSUPPORTED,
                                      LEAT_E_CORRUPT};
     for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        three_under_way();
+        three_under_way_and_one_waits();
         answer_all(codes[i], "so it is");
         steps_did("");
         steps_turn(1000);
@@ -151,7 +140,7 @@ static void steps_refusal_lets_the_others_go_on(void **state)
         steps_end();
     }
     /* One in the middle; those before it are acked. */
-    three_under_way();
+    three_under_way_and_one_waits();
     steps_answer((const leat_err[]){LEAT_OK, LEAT_E_INVALID, LEAT_E_INVALID}, 10, NULL);
     steps_did("#1 at 10;");
     steps_turn(1000);
@@ -161,7 +150,7 @@ static void steps_refusal_lets_the_others_go_on(void **state)
     steps_did("append 5/0/0@40: 100.4+0#3 100.4+1#4;");
     steps_end();
     /* What is acked behind it is told as that. */
-    three_under_way();
+    three_under_way_and_one_waits();
     steps_answer((const leat_err[]){LEAT_E_INVALID, LEAT_OK, LEAT_E_ALREADY_APPENDED}, 10, NULL);
     steps_did("");
     steps_turn(1000);
@@ -178,7 +167,7 @@ static void steps_refusal_after_an_unknown_attempt_is_unknown(void **state)
                                      LEAT_E_PRODUCER_FENCED};
     for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; i++)
         for (unsigned unsent = 0; unsent < 2; unsent++) {
-            three_under_way();
+            three_under_way_and_one_waits();
             steps.unsent = unsent;
             steps_append_fails(LEAT_E_CLOSED, "it broke");
             steps.unsent = false;
@@ -217,7 +206,7 @@ static void steps_gap_sends_all_again_under_the_next_epoch(void **state)
     static const leat_err codes[] = {LEAT_E_SEQUENCE_GAP, LEAT_E_UNKNOWN_PRODUCER,
                                      LEAT_E_PRODUCER_FENCED};
     for (unsigned i = 0; i < 3; i++) {
-        three_under_way();
+        three_under_way_and_one_waits();
         answer_all(codes[i], NULL);
         steps_turn(1000);
         steps_did("id? 100.3;");
@@ -235,7 +224,7 @@ static void steps_gap_sends_all_again_under_the_next_epoch(void **state)
 static void steps_fatal_refusal_is_told_by_its_name(void **state)
 {
     (void)state;
-    three_under_way();
+    three_under_way_and_one_waits();
     steps_answer((const leat_err[]){LEAT_E_DISK, LEAT_E_AGAIN, LEAT_E_AGAIN}, 10, "gone for good");
     steps_turn(1000);
     steps_did("#1 DISK 'gone for good';#2 DISK 'gone for good';#3 DISK 'gone for good';id? 100.3;");
@@ -250,7 +239,7 @@ static void steps_fatal_refusal_is_told_by_its_name(void **state)
 static void steps_fatal_refusal_of_all_is_told_of_all(void **state)
 {
     (void)state;
-    three_under_way();
+    three_under_way_and_one_waits();
     answer_all(LEAT_E_DISK, "gone for good");
     steps_turn(1000);
     steps_did("#1 DISK 'gone for good';#2 DISK 'gone for good';#3 DISK 'gone for good';id? 100.3;");
@@ -263,7 +252,7 @@ static void steps_stream_that_is_gone_is_looked_up(void **state)
     (void)state;
     static const leat_err codes[] = {LEAT_E_UNKNOWN_LOG, LEAT_E_UNKNOWN_STREAM};
     for (unsigned i = 0; i < 2; i++) {
-        three_under_way();
+        three_under_way_and_one_waits();
         answer_all(codes[i], "not here");
         steps_turn(1000);
         if (i) { /* first who has it: another may */
@@ -323,7 +312,7 @@ static void steps_answer_that_can_not_be_read_says_nothing(void **state)
                 {short_rows, 9, false}, {text, 11, false}, {ok, 0, false},
                 {ok, 1, false},         {ok, 3, false},    {ok, 9, false}};
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        three_under_way();
+        three_under_way_and_one_waits();
         steps_answer_bytes(rows[i].bytes, rows[i].count);
         steps_did(rows[i].good ? "#1 at 1;#2 at 2;#3 at 3;" : "");
         if (!rows[i].good) {
@@ -377,7 +366,7 @@ static void steps_send_that_is_refused_is_tried_again(void **state)
 static void steps_time_that_is_over_is_told(void **state)
 {
     (void)state;
-    three_under_way();
+    three_under_way_and_one_waits();
     uint64_t added = steps.now_us - 1;
     steps_append_fails(LEAT_E_CLOSED, "it broke");
     steps_turn(1000);
@@ -404,7 +393,7 @@ static void steps_time_that_is_over_is_told(void **state)
     steps_did("append 5/0/0@40: 100.4+0#5;");
     steps_end();
     /* While an append is under way its sequences stay, and what it brings counts no more. */
-    three_under_way();
+    three_under_way_and_one_waits();
     added = steps.now_us - 1;
     leat_producer_log_expire(steps.engine->streams[0]->own[0], added - 1 + STEPS_TIMEOUT_US);
     steps_did("#1 TIMEOUT 'not acked within 500 ms';#2 TIMEOUT 'not acked within 500 ms';"
@@ -425,15 +414,8 @@ static void steps_time_that_is_over_is_told(void **state)
 static void steps_time_that_is_not_over_changes_nothing(void **state)
 {
     (void)state;
-    steps_begin(1);
-    assert_int_equal(steps_add(1, -1), LEAT_OK);
-    steps_turn(1);
-    steps_known(5, 1, 0);
-    steps_turn(1);
-    steps_id(100, 3);
-    steps_turn(1);
+    first_under_way();
     steps_append_fails(LEAT_E_CLOSED, "it broke");
-    steps_did("lookup s;id? -1.-1;append 5/0/0@40: 100.3+0#1;");
     struct leat_producer_log *log = steps.engine->streams[0]->own[0];
     leat_producer_log_expire(log, steps.now_us);
     steps_did("");
@@ -454,8 +436,7 @@ static void steps_too_large_is_cut(void **state)
 {
     (void)state;
     steps_ready(4, 1);
-    for (uint32_t n = 1; n <= 5; n++)
-        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    add(1, 5, -1);
     leat_producer_engine_flush(steps.engine);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.3+1#1,2,3,4 100.3+5#5;");
@@ -474,7 +455,7 @@ static void steps_too_large_is_cut(void **state)
     assert_int_equal(steps.engine->gather->big_bytes, 0);
     steps_end();
 
-    three_under_way();
+    three_under_way_and_one_waits();
     answer_all(LEAT_E_TOO_LARGE, "too much");
     steps_turn(1000);
     steps_known(5, 1, 20);
@@ -524,7 +505,7 @@ static void steps_no_batch_is_larger_than_its_stream_takes(void **state)
 static void steps_stop_takes_everything_back(void **state)
 {
     (void)state;
-    three_under_way();
+    three_under_way_and_one_waits();
     steps.withdraws = false;
     assert_false(leat_producer_engine_stop(steps.engine));
     steps_did("not withdrawn;");
@@ -537,7 +518,7 @@ static void steps_stop_takes_everything_back(void **state)
     snprintf(want, sizeof want, "#1 %s;#2 %s;#3 %s;#4 %s;", why, why, why, why);
     steps_did(want);
 
-    three_under_way();
+    three_under_way_and_one_waits();
     steps.withdraws = true;
     assert_true(leat_producer_engine_stop(steps.engine));
     steps_did("withdrawn;");

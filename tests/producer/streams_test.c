@@ -5,18 +5,6 @@
 
 #include "base/mem.h"
 
-#include <stdio.h>
-#include <string.h>
-
-static const leat_err ok[] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK};
-
-/* When it would come round by itself; UINT64_MAX: not. */
-static uint64_t look_us(void)
-{
-    return leat_timer_armed(&steps.engine->look) ? steps.engine->look.at_us - steps.now_us
-                                                 : UINT64_MAX;
-}
-
 /* Goal: a stream is looked up when something is added for it, once; then the id is asked for; then it goes. */
 static void streams_first_record_asks_for_stream_and_id(void **state)
 {
@@ -43,7 +31,7 @@ static void streams_first_record_asks_for_stream_and_id(void **state)
     steps_turn(1);
     /* 100 modulo 3, and streamlet 1 both: the log is 100 modulo 2. */
     steps_did("append 5/1/0@42: 100.3+0#1 100.3+1#2;");
-    steps_answer(ok, 7, NULL);
+    steps_answer(all_ok, 7, NULL);
     steps_did("#1 at 7;#2 at 8;");
     steps_end();
     steps_begin(1);
@@ -61,15 +49,14 @@ static void streams_take_turns(void **state)
 {
     (void)state;
     steps_ready(1, 3); /* the first of them went to streamlet 1 */
-    for (uint32_t n = 1; n <= 5; n++)
-        assert_int_equal(steps_add(n, -1), LEAT_OK);
+    add(1, 5, -1);
     steps_turn(1);
     steps_did("append 5/2/0@44: 100.3+0#1 100.3+1#4;append 5/0/0@40: 100.3+0#2 100.3+1#5;"
               "append 5/1/0@42: 100.3+1#3;");
     assert_int_equal(steps.engine->requests_out, 3);
-    steps_answer(ok, 1, NULL);
-    steps_answer(ok, 5, NULL);
-    steps_answer(ok, 9, NULL);
+    steps_answer(all_ok, 1, NULL);
+    steps_answer(all_ok, 5, NULL);
+    steps_answer(all_ok, 9, NULL);
     steps_did("#1 at 1;#4 at 2;#2 at 5;#5 at 6;#3 at 9;");
     assert_int_equal(steps.engine->requests_out, 0);
     steps_end();
@@ -95,7 +82,7 @@ static void streams_log_is_by_the_number(void **state)
     steps_did("append 5/1/1@43: 100.3+0#1;");
     assert_int_equal(asked, 1);
     steps.engine->share = (struct leat_producer_engine_share){0};
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
 }
 
@@ -125,7 +112,7 @@ static void streams_refused_one_is_asked_again_later(void **state)
     steps_id(100, 3);
     steps_turn(1);
     steps_did("id? -1.-1;append 5/0/0@40: 100.3+0#2;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
 }
 
@@ -179,7 +166,7 @@ static void streams_that_change_are_adopted(void **state)
     assert_int_equal(steps_add(2, 1), LEAT_OK);
     steps_turn(1);
     steps_did("append 5/1/0@42: 100.3+0#2;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     /* Another one of that name, while the second log's append is on its way: nothing is given up before it is back. */
     leat_producer_stream_lost(steps.engine->streams[0]);
     steps_did("#1 at 1;lookup s;");
@@ -196,7 +183,7 @@ static void streams_that_change_are_adopted(void **state)
     steps_did("#2 UNKNOWN_STREAM 'the stream was deleted';");
     steps_turn(1);
     steps_did("append 6/0/0@40: 100.3+0#3;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_did("#3 at 1;");
     steps_end();
 }
@@ -220,7 +207,7 @@ static void streams_streamlet_that_is_gone_is_refused(void **state)
     steps_turn(1);
     steps_did(
         "#2 UNKNOWN_LOG 'the stream has no such streamlet or log';append 6/1/0@42: 100.3+0#3;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
 }
 
@@ -255,7 +242,7 @@ static void streams_id_is_asked_for_until_it_is_there(void **state)
     assert_int_equal(steps.engine->id_attempts, 0);
     steps_turn(1);
     steps_did("append 5/0/0@40: 0.32767+0#1;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
 }
 
@@ -286,7 +273,7 @@ static void streams_engine_comes_round_in_time(void **state)
     assert_int_equal(look_us(), 999); /* its pause */
     steps_turn(999);
     steps_did("append 5/0/0@40: 100.3+1#1;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_turn(100);
     assert_int_equal(look_us(), 50000 - 1101 + 0);
     steps.did[0] = 0;
@@ -319,7 +306,7 @@ static void streams_engine_does_not_come_round_for_what_is_over(void **state)
     assert_int_equal(steps_add(1, -1), LEAT_OK);
     steps_turn(1);
     assert_int_equal(look_us(), 20000); /* an append is under way */
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps.engine->options.linger_us = steps.engine->gather->linger_us = 50000;
     assert_int_equal(steps_add(2, -1), LEAT_OK);
     steps_turn(0);
@@ -346,7 +333,7 @@ static void streams_without_memory_are_looked_up_again(void **state)
         steps_id(100, 3);
         steps_turn(1);
         steps_did("id? -1.-1;append 5/1/0@42: 100.3+0#1;");
-        steps_answer(ok, 1, NULL);
+        steps_answer(all_ok, 1, NULL);
         steps_end();
     }
 }
@@ -368,11 +355,11 @@ static void streams_batch_is_held_while_its_log_has_enough(void **state)
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.3+1#12;");
     while (steps.append_count)
-        steps_answer(ok, 1, NULL);
+        steps_answer(all_ok, 1, NULL);
     steps_turn(1);
     assert_false(leat_producer_log_has_enough(log));
     while (steps.append_count) {
-        steps_answer(ok, 1, NULL);
+        steps_answer(all_ok, 1, NULL);
         steps_turn(1);
     }
     assert_int_equal(steps.engine->stats.records_acked, 13);

@@ -8,42 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const leat_err ok[] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK};
-
-static uint64_t look_us(void)
-{
-    return leat_timer_armed(&steps.engine->look) ? steps.engine->look.at_us - steps.now_us
-                                                 : UINT64_MAX;
-}
-
-static void add(uint32_t from, uint32_t to, int32_t streamlet)
-{
-    for (uint32_t n = from; n <= to; n++)
-        assert_int_equal(steps_add(n, streamlet), LEAT_OK);
-}
-
-/* Records 1 to 3, each a batch, under way in one append. */
-static void three_under_way(void)
-{
-    steps_ready(1, 1);
-    add(1, 3, -1);
-    steps_turn(1);
-    steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2 100.3+3#3;");
-}
-
-/* The very first append of a producer, whose sequence is 0. */
-static void first_under_way(void)
-{
-    steps_begin(1);
-    add(1, 1, -1);
-    steps_turn(1);
-    steps_known(5, 1, 0);
-    steps_turn(1);
-    steps_id(100, 3);
-    steps_turn(1);
-    steps_did("lookup s;id? -1.-1;append 5/0/0@40: 100.3+0#1;");
-}
-
 /* ---- answers ---- */
 
 /* Goal: after a batch that is refused for good, no later batch of its epoch is in the log, whatever code the later
@@ -64,7 +28,7 @@ static void turns_refusal_says_that_those_behind_are_not_there(void **state)
     steps_id(100, 5);
     steps_turn(1);
     steps_did("id? 100.4;append 5/0/0@40: 100.5+0#2 100.5+1#3;");
-    steps_answer(ok, 7, NULL);
+    steps_answer(all_ok, 7, NULL);
     steps_did("#2 at 7;#3 at 8;");
     steps_end();
 }
@@ -81,7 +45,7 @@ static void turns_first_sequence_is_one_like_others(void **state)
     steps_id(100, 4);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.4+0#1;");
-    steps_answer(ok, 9, NULL);
+    steps_answer(all_ok, 9, NULL);
     steps_did("#1 at 9;");
     steps_end();
 
@@ -89,10 +53,10 @@ static void turns_first_sequence_is_one_like_others(void **state)
     add(2, 4, -1);
     steps_turn(1);
     steps_did(""); /* it is none of those that wait for the window to be filled */
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_turn(1);
     steps_did("#1 at 1;append 5/0/0@40: 100.3+1#2 100.3+2#3 100.3+3#4;");
-    steps_answer(ok, 2, NULL);
+    steps_answer(all_ok, 2, NULL);
     steps_end();
     steps.did[0] = 0;
 
@@ -101,7 +65,7 @@ static void turns_first_sequence_is_one_like_others(void **state)
     leat_producer_log_expire(log, steps.now_us + STEPS_TIMEOUT_US);
     steps_did("#1 TIMEOUT 'not acked within 500 ms';");
     assert_int_equal(log->sequenced, 1);
-    steps_answer(ok, 9, NULL);
+    steps_answer(all_ok, 9, NULL);
     steps_did("");
     steps_end();
 }
@@ -126,7 +90,7 @@ static void turns_compressed_batch_goes_again_as_it_is(void **state)
     steps_turn(1);
     steps_did("id? 100.3;append 5/0/0@40: 100.4+0#1;");
     assert_int_equal(steps.appends[0]->payload[0].bytes, bytes);
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps.engine->scratch = NULL;
     steps_end();
 }
@@ -148,7 +112,7 @@ static void turns_largest_batch_is_compressed(void **state)
     steps_did("append 5/0/0@40: 100.3+1#0;");
     const struct leat_iov *iov = steps.appends[0]->payload;
     assert_int_equal(leat_batch_codec(iov->base, iov->bytes), LEAT_CODEC_LZ4);
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps.engine->scratch = NULL;
     steps_end();
 }
@@ -163,7 +127,7 @@ static void turns_append_has_the_epoch_of_its_own_stream(void **state)
         steps.stream.id = id;
         steps_turn(1000);
         steps_did("append 5/0/0@0: 100.3+1#1 100.3+2#2 100.3+3#3;");
-        steps_answer(ok, 0, NULL);
+        steps_answer(all_ok, 0, NULL);
         steps_end();
         steps.did[0] = 0;
     }
@@ -192,12 +156,8 @@ static void turns_frame_takes_what_fits(void **state)
         steps_begin(1);
         steps.engine->options.buffer_bytes = 32 * 1024 * 1024;
         add(0, 0, -1);
-        steps_turn(1);
-        steps_known(5, 1, 0);
-        steps_turn(1);
-        steps_id(100, 3);
-        steps_turn(1);
-        steps_answer(ok, 0, NULL);
+        steps_first(1, 100);
+        steps_answer(all_ok, 0, NULL);
         steps.did[0] = 0;
         add_large(1, LARGE);
         add_large(2, LARGE);
@@ -223,10 +183,10 @@ static void turns_frame_takes_what_fits(void **state)
         steps_append_fails(LEAT_E_NO_MEMORY, "no");
         steps_turn(1000);
         steps_did(first); /* the window is full: the next one waits for its answer */
-        steps_answer(ok, 0, NULL);
+        steps_answer(all_ok, 0, NULL);
         steps_turn(1);
         steps_did(second);
-        steps_answer(ok, 0, NULL);
+        steps_answer(all_ok, 0, NULL);
         steps_turn(1);
         assert_int_equal(leat_producer_engine_open_records(steps.engine), 0);
         steps_end();
@@ -248,7 +208,7 @@ static void turns_lookup_waits_for_its_pause_and_is_one(void **state)
     steps_append_fails(LEAT_E_CLOSED, "it broke");
     steps_turn(1);
     assert_int_equal(look_us(), 999); /* sooner than it would for what is under way */
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     add(3, 3, 1);
     steps_turn(1);
     steps_did("#2 at 0;append 5/1/0@42: 100.3+1#3;"); /* and no lookup yet */
@@ -264,8 +224,8 @@ static void turns_lookup_waits_for_its_pause_and_is_one(void **state)
     steps_known(5, 2, 0);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.3+1#1;append 5/1/0@42: 100.3+1#3;");
-    steps_answer(ok, 1, NULL);
-    steps_answer(ok, 2, NULL);
+    steps_answer(all_ok, 1, NULL);
+    steps_answer(all_ok, 2, NULL);
     steps_end();
 }
 
@@ -343,7 +303,7 @@ static void turns_stream_that_was_gone_goes_on_under_the_next_epoch(void **state
     steps_id(100, 4);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.4+0#5;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
 }
 
@@ -354,13 +314,9 @@ static void turns_stream_with_other_logs_has_other_logs(void **state)
     (void)state;
     steps_begin(1);
     add(1, 1, -1);
-    steps_turn(1);
-    steps_known(5, 1, 0);
-    steps_turn(1);
-    steps_id(101, 3);
-    steps_turn(1);
+    steps_first(1, 101);
     steps_did("lookup s;id? -1.-1;append 5/0/1@41: 101.3+0#1;");
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     steps_turn(1);
     leat_producer_stream_lookup(steps.engine->streams[0]);
     steps_lookup_fails(LEAT_E_CANCELLED, "given up");
@@ -373,16 +329,11 @@ static void turns_stream_with_other_logs_has_other_logs(void **state)
     add(2, 2, -1);
     steps_turn(1);
     steps_did("#1 at 0;lookup s;lookup s;append 5/0/0@40: 101.3+0#2;");
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     steps_end();
 }
 
 /* ---- room, time, memory ---- */
-
-static void count_call(void *arg)
-{
-    ++*(unsigned *)arg;
-}
 
 /* Goal: a caller that waits for room is told at the end of the turn that makes room, once. */
 static void turns_room_is_told_once(void **state)
@@ -399,13 +350,13 @@ static void turns_room_is_told_once(void **state)
     assert_int_equal(told, 0);
     for (unsigned i = 0; i < 20 && !told; i++) {
         while (steps.append_count)
-            steps_answer(ok, 0, NULL);
+            steps_answer(all_ok, 0, NULL);
         steps_turn(1);
         steps.did[0] = 0;
     }
     assert_int_equal(told, 1);
     while (steps.append_count)
-        steps_answer(ok, 0, NULL);
+        steps_answer(all_ok, 0, NULL);
     steps_turn(1);
     assert_int_equal(told, 1);
     steps_end();
@@ -433,23 +384,6 @@ static void turns_look_at_times_is_not_put_off(void **state)
     steps_end();
 }
 
-static struct leat_log_ref told_of;
-static unsigned told_count;
-static void add_another(void *arg, const struct leat_produced *produced)
-{
-    told_of = produced->log;
-    told_count++;
-    if (arg) assert_int_equal(steps_add(9, -1), LEAT_OK);
-}
-
-static void add_told(void *arg)
-{
-    uint8_t value[4] = {1};
-    assert_int_equal(leat_producer_engine_add(steps.engine, "s", -1, 0, NULL, 0, value,
-                                              sizeof value, add_another, arg),
-                     LEAT_OK);
-}
-
 /* Goal: a record that is added from a callback of a turn, and that fills its batch, gets a turn at once, unless
  * something is under way whose end would bring a turn. */
 static void turns_record_added_amid_a_turn_has_the_next(void **state)
@@ -458,10 +392,7 @@ static void turns_record_added_amid_a_turn_has_the_next(void **state)
     for (unsigned busy = 0; busy < 2; busy++) {
         steps_ready(1, 2);
         told_count = 0;
-        uint8_t value[4] = {1};
-        assert_int_equal(leat_producer_engine_add(steps.engine, "s", 0, 0, NULL, 0, value,
-                                                  sizeof value, add_another, &steps),
-                         LEAT_OK);
+        add_told(0, true);
         if (busy) add(2, 2, 1);
         steps_turn(1);
         steps_answer((const leat_err[]){LEAT_E_INVALID}, 0, NULL);
@@ -471,7 +402,7 @@ static void turns_record_added_amid_a_turn_has_the_next(void **state)
         assert_int_equal(told_count, 1);
         assert_int_equal(look_us(), busy ? PRODUCER_BUSY_LOOK_US - 1000 : 0);
         while (steps.append_count)
-            steps_answer(ok, 0, NULL);
+            steps_answer(all_ok, 0, NULL);
         steps_end();
     }
 }
@@ -498,7 +429,7 @@ static void turns_batch_that_is_filled_is_its_fillers(void **state)
         gather->close_wanted = false;
         steps_turn(1);
         steps_did("append 5/0/0@40: 100.3+1#1;");
-        steps_answer(ok, 0, NULL);
+        steps_answer(all_ok, 0, NULL);
         steps_end();
         steps.did[0] = 0;
     }
@@ -548,12 +479,12 @@ static void turns_end_tells_what_no_turn_has_seen(void **state)
     steps_begin(0);
     told_count = 0;
     told_of = (struct leat_log_ref){1, 2, 3};
-    add_told(NULL);
+    add_told(-1, false);
     steps_end();
     assert_int_equal(told_count, 1);
     assert_true(leat_log_ref_equal(told_of, (struct leat_log_ref){0, 0, 0}));
     steps_begin(1);
-    add_told(NULL);
+    add_told(-1, false);
     steps_turn(1);
     steps_did("lookup s;");
     assert_true(leat_producer_engine_stop(steps.engine));
@@ -564,7 +495,7 @@ static void turns_end_tells_what_no_turn_has_seen(void **state)
     assert_int_equal(told_count, 2);
     /* Nor does one that is refused have a log. */
     steps_begin(1);
-    add_told(NULL);
+    add_told(-1, false);
     steps_turn(1);
     told_of = (struct leat_log_ref){1, 2, 3};
     steps_lookup_fails(LEAT_E_UNKNOWN_STREAM, "there is none");

@@ -3,39 +3,7 @@
  * read, frames that have not come back, batches that go on filling. On the rig of steps_test.c. */
 #include "tests/producer/steps_rig.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static const leat_err ok[] = {LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK, LEAT_OK};
-
-static uint64_t look_us(void)
-{
-    return leat_timer_armed(&steps.engine->look) ? steps.engine->look.at_us - steps.now_us
-                                                 : UINT64_MAX;
-}
-
-static void add(uint32_t from, uint32_t to, int32_t streamlet)
-{
-    for (uint32_t n = from; n <= to; n++)
-        assert_int_equal(steps_add(n, streamlet), LEAT_OK);
-}
-
-static struct leat_log_ref told_of;
-static unsigned told_count;
-static void on_told(void *arg, const struct leat_produced *produced)
-{
-    (void)arg;
-    told_of = produced->log;
-    told_count++;
-}
-
-static void add_told(int32_t streamlet)
-{
-    uint8_t value[4] = {1};
-    assert_int_equal(leat_producer_engine_add(steps.engine, "s", streamlet, 0, NULL, 0, value,
-                                              sizeof value, on_told, NULL),
-                     LEAT_OK);
-}
 
 /* ---- streams ---- */
 
@@ -49,7 +17,7 @@ static void waits_for_what_is_under_way_to_a_stream_that_is_gone(void **state)
         add(1, 1, 0);
         add(2, 2, 1);
         steps_turn(1);
-        steps_answer(ok, 0, NULL);
+        steps_answer(all_ok, 0, NULL);
         steps_turn(1);
         add(3, 3, 0);
         steps_turn(1);
@@ -72,7 +40,7 @@ static void waits_for_what_is_under_way_to_a_stream_that_is_gone(void **state)
         assert_true(look_us() <= PRODUCER_BUSY_LOOK_US && look_us() > PRODUCER_BUSY_LOOK_US - 1100);
         steps_turn(2000);
         steps_did("");
-        steps_answer(ok, 7, NULL);
+        steps_answer(all_ok, 7, NULL);
         steps_turn(1);
         steps_did("#3 at 7;lookup s;");
         steps_known(6, 2, 0);
@@ -80,7 +48,7 @@ static void waits_for_what_is_under_way_to_a_stream_that_is_gone(void **state)
         steps_turn(1);
         assert_int_equal(strncmp(steps.did, replaced ? "append 6/" : "", 9 * replaced), 0);
         steps.did[0] = 0;
-        if (replaced) steps_answer(ok, 7, NULL);
+        if (replaced) steps_answer(all_ok, 7, NULL);
         steps_end();
         steps.did[0] = 0;
     }
@@ -98,7 +66,7 @@ static void waits_for_no_streamlet_that_was_never_used(void **state)
         if (unknown)
             steps_append_fails(LEAT_E_CLOSED, "it broke");
         else
-            steps_answer(ok, 0, NULL);
+            steps_answer(all_ok, 0, NULL);
         steps_turn(1000);
         if (!unknown) leat_producer_stream_lookup(steps.engine->streams[0]);
         steps_lookup_fails(LEAT_E_UNKNOWN_STREAM, "there is none");
@@ -134,7 +102,7 @@ static void waits_of_pieces_are_for_their_streamlet(void **state)
     steps.did[0] = 0;
     steps_turn(1);
     steps_did("append 6/1/0@42: 100.3+0#6 100.3+1#7 100.3+2#8;");
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     steps_end();
 }
 
@@ -157,9 +125,9 @@ static void waits_of_five_are_looked_at(void **state)
     steps_did("append 5/0/0@40: 100.3+1#1 100.3+2#2 100.3+3#3 100.3+4#4 100.3+5#5;");
     uint64_t bytes = steps.engine->gather->big_bytes;
     assert_true(bytes >= 2 * limit && bytes < 3 * limit + 100);
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     steps_turn(1);
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     steps_end();
 }
 
@@ -215,7 +183,7 @@ static void waits_for_an_id_as_long_as_its_time(void **state)
     (void)state;
     steps_begin(1);
     told_count = 0;
-    add_told(-1);
+    add_told(-1, false);
     steps_turn(1);
     steps_known(5, 1, 0);
     steps_turn(1);
@@ -282,11 +250,6 @@ static void waits_for_nothing_that_has_failed(void **state)
     steps_end();
 }
 
-static void count_call(void *arg)
-{
-    ++*(unsigned *)arg;
-}
-
 /* Goal: a call that waits until a stream is known is woken once, and not again when the first batch comes back. */
 static void waits_until_a_stream_is_known_are_over_once(void **state)
 {
@@ -303,7 +266,7 @@ static void waits_until_a_stream_is_known_are_over_once(void **state)
     assert_int_equal(told, 1);
     steps_id(100, 3);
     steps_turn(1);
-    steps_answer(ok, 0, NULL);
+    steps_answer(all_ok, 0, NULL);
     steps_turn(1);
     steps_turn(1);
     assert_int_equal(told, 1);
@@ -332,7 +295,7 @@ static void waits_that_are_over_are_not_sent_again(void **state)
     steps_id(100, 4);
     steps_turn(1);
     steps_did("id? 100.3;append 5/0/0@40: 100.4+0#3;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
 }
 
@@ -398,7 +361,7 @@ static void waits_are_over_behind_a_hole(void **state)
     steps_id(100, 4);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.4+0#2 100.4+1#3;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
     steps.did[0] = 0;
     /* Without one each is unknown by what it was told itself. */
@@ -445,7 +408,7 @@ static void waits_with_the_next_batch_when_there_is_enough(void **state)
         }
         assert_false(leat_list_empty(&steps.engine->gather->held));
         while (steps.append_count) {
-            steps_answer(ok, 0, NULL);
+            steps_answer(all_ok, 0, NULL);
             steps.did[0] = 0;
             steps_turn(1);
         }
@@ -461,7 +424,7 @@ static void waits_with_the_next_batch_when_there_is_enough(void **state)
     leat_producer_engine_flush(steps.engine);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.3+1#1;");
-    steps_answer(ok, 1, NULL);
+    steps_answer(all_ok, 1, NULL);
     steps_end();
 }
 
