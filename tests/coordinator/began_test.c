@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
 #include "coordinator/recovery/recovery.h"
-#include "tests/coordinator/entries.h"
+#include "tests/coordinator/one_machine.h"
 
 enum { BEFORE = 2, NOW = 4, LATER = 5 }; /* epochs */
 
@@ -27,50 +27,12 @@ static bool same(const struct leat_tail_record *a, const struct leat_tail_record
 
 /* ---- it is kept ---- */
 
-static struct leat_machine *machine;
-static struct leat_machine_result result;
-static struct leat_msg_writer w;
-static uint8_t bytes[1024];
-
-static void entry_begin(unsigned kind, uint32_t fields)
-{
-    leat_msg_writer_init(&w, bytes, sizeof bytes);
-    leat_msg_write_array(&w, 2 + fields);
-    leat_msg_write_u64(&w, LEAT_COMMAND_VERSION);
-    leat_msg_write_u64(&w, kind);
-}
-
-static leat_err applied(void)
-{
-    assert_int_equal(leat_machine_apply(machine, bytes, w.used, &result), LEAT_OK);
-    return result.rc;
-}
-
 /* Node a (1) has stream 1, of one log. */
 static int begin(void **state)
 {
-    (void)state;
-    struct leat_stream_settings settings = {.streamlets = 1, .logs = 1};
-    machine = calloc(1, sizeof *machine);
-    assert_non_null(machine);
-    leat_machine_init(machine, 1);
-    entry_begin(LEAT_COMMAND_NODE_UP, 12);
-    leat_msg_write_string(&w, "a", 1);
-    leat_msg_write_string(&w, "h", 1);
-    leat_msg_write_u64(&w, 1);
-    node_up_end(&w);
-    assert_int_equal(applied(), LEAT_OK);
-    entry_begin(LEAT_COMMAND_STREAM_CREATE, 2);
-    leat_msg_write_string(&w, "s", 1);
-    leat_msg_settings_write(&w, &settings);
-    assert_int_equal(applied(), LEAT_OK);
-    return 0;
-}
-static int finish(void **state)
-{
-    (void)state;
-    leat_machine_fini(machine);
-    free(machine);
+    (void)machine_begin(state);
+    node_up("a", 1);
+    assert_int_equal(stream_make("s", 1, 1), LEAT_OK);
     return 0;
 }
 
@@ -81,14 +43,15 @@ static struct leat_machine_log *log_of(void)
 
 static void open_log(uint32_t version)
 {
-    entry_begin(LEAT_COMMAND_OPENED, 5);
-    leat_msg_write_u64(&w, log_of()->epoch.v);
-    leat_msg_write_array(&w, 1);
-    leat_msg_write_array(&w, 3);
+    struct entry e;
+    entry_begin(&e, LEAT_COMMAND_OPENED, 5);
+    leat_msg_write_u64(&e.w, log_of()->epoch.v);
+    leat_msg_write_array(&e.w, 1);
+    leat_msg_write_array(&e.w, 3);
     for (unsigned k = 0; k < 3; k++)
-        leat_msg_write_u64(&w, k == 0);
-    opened_end(&w, 1, version);
-    assert_int_equal(applied(), LEAT_OK);
+        leat_msg_write_u64(&e.w, k == 0);
+    opened_end(&e.w, 1, version);
+    assert_int_equal(applied(&e), LEAT_OK);
     assert_true(log_of()->record.opened);
     assert_int_equal(log_of()->record.stamp_version, version);
 }
@@ -276,7 +239,7 @@ static void rows_too_many_are_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(opened_log_keeps_where_it_began, begin, finish),
+        cmocka_unit_test_setup_teardown(opened_log_keeps_where_it_began, begin, machine_end),
         cmocka_unit_test(others_are_left_up_to_where_the_epoch_began),
         cmocka_unit_test(what_is_left_is_cut_where_the_epoch_began),
         cmocka_unit_test(rows_too_many_are_left_out),

@@ -9,58 +9,19 @@
 #include <cmocka.h>
 
 #include "coordinator/metadata/machine.h"
-#include "tests/coordinator/entries.h"
+#include "tests/coordinator/one_machine.h"
 
 enum { BAND_BITS = 40 };
 #define OFFSET_MOST ((uint64_t)INT64_MAX >> 1)
 
-static struct leat_machine *machine;
-static struct leat_machine_result result;
-static struct leat_msg_writer w;
-static uint8_t bytes[1024];
-
-static void entry_begin(unsigned kind, uint32_t fields)
-{
-    leat_msg_writer_init(&w, bytes, sizeof bytes);
-    leat_msg_write_array(&w, 2 + fields);
-    leat_msg_write_u64(&w, LEAT_COMMAND_VERSION);
-    leat_msg_write_u64(&w, kind);
-}
-
-static leat_err applied(void)
-{
-    assert_int_equal(leat_machine_apply(machine, bytes, w.used, &result), LEAT_OK);
-    return result.rc;
-}
-
 /* Nodes a (1), b (2) and c (3); a's stream 1 has a streamlet of two logs. */
 static int begin(void **state)
 {
-    (void)state;
-    machine = calloc(1, sizeof *machine);
-    assert_non_null(machine);
-    leat_machine_init(machine, 1);
-    for (unsigned i = 0; i < 3; i++) {
-        struct leat_stream_settings settings = {.streamlets = 1, .logs = 2};
-        entry_begin(LEAT_COMMAND_NODE_UP, 12);
-        leat_msg_write_string(&w, &"abc"[i], 1);
-        leat_msg_write_string(&w, "h", 1);
-        leat_msg_write_u64(&w, 1);
-        node_up_end(&w);
-        assert_int_equal(applied(), LEAT_OK);
-        if (i > 0) continue;
-        entry_begin(LEAT_COMMAND_STREAM_CREATE, 2);
-        leat_msg_write_string(&w, "s", 1);
-        leat_msg_settings_write(&w, &settings);
-        assert_int_equal(applied(), LEAT_OK);
-    }
-    return 0;
-}
-static int finish(void **state)
-{
-    (void)state;
-    leat_machine_fini(machine);
-    free(machine);
+    (void)machine_begin(state);
+    node_up("a", 1);
+    assert_int_equal(stream_make("s", 1, 2), LEAT_OK);
+    node_up("b", 2);
+    node_up("c", 3);
     return 0;
 }
 
@@ -71,12 +32,13 @@ static struct leat_machine_log *log_of(uint32_t q)
 
 static leat_err lose(uint32_t q, uint64_t next_offset, bool stands_in)
 {
-    entry_begin(LEAT_COMMAND_ACCEPT_LOSS, 10);
+    struct entry e;
+    entry_begin(&e, LEAT_COMMAND_ACCEPT_LOSS, 10);
     const uint64_t values[] = {1, 0, q, 7, next_offset, 1, log_of(q)->epoch.v, 512, 0x1234};
     for (unsigned i = 0; i < 9; i++)
-        leat_msg_write_u64(&w, values[i]);
-    leat_msg_write_bool(&w, stands_in);
-    return applied();
+        leat_msg_write_u64(&e.w, values[i]);
+    leat_msg_write_bool(&e.w, stands_in);
+    return applied(&e);
 }
 
 /* Whoever does not stand in has what is left, and needs nobody. Who does may give up only what nobody may have who
@@ -174,9 +136,9 @@ static void log_goes_on_beyond_all_offsets_it_had(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(loss_waits_for_whoever_may_have_it, begin, finish),
-        cmocka_unit_test_setup_teardown(loss_names_the_first_that_is_down, begin, finish),
-        cmocka_unit_test_setup_teardown(log_goes_on_beyond_all_offsets_it_had, begin, finish),
+        cmocka_unit_test_setup_teardown(loss_waits_for_whoever_may_have_it, begin, machine_end),
+        cmocka_unit_test_setup_teardown(loss_names_the_first_that_is_down, begin, machine_end),
+        cmocka_unit_test_setup_teardown(log_goes_on_beyond_all_offsets_it_had, begin, machine_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,12 +12,10 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
-#include "tests/coordinator/entries.h"
+#include "tests/coordinator/one_machine.h"
 
 enum { LOGS = 2, A = 1, B = 2, C = 3 /* incarnations: c drains */, D = 4 /* is down */ };
 
-static struct leat_machine *machine;
-static struct leat_machine_result result;
 static unsigned told;
 static uint32_t told_ids[8];
 
@@ -27,89 +25,23 @@ static void on_stream(void *owner, struct leat_stream_desc *desc)
     told_ids[told++ % 8] = desc->id;
 }
 
-/* ---- entries ---- */
-
-struct entry {
-    uint8_t bytes[4096];
-    struct leat_msg_writer w;
-};
-
-static void entry_begin(struct entry *e, unsigned kind, uint32_t fields)
-{
-    leat_msg_writer_init(&e->w, e->bytes, sizeof e->bytes);
-    leat_msg_write_array(&e->w, 2 + fields);
-    leat_msg_write_u64(&e->w, LEAT_COMMAND_VERSION);
-    leat_msg_write_u64(&e->w, kind);
-}
-
-static leat_err applied(const struct entry *e)
-{
-    assert_false(e->w.overflow);
-    assert_int_equal(leat_machine_apply(machine, e->bytes, e->w.used, &result), LEAT_OK);
-    leat_machine_check(machine);
-    assert_int_equal(result.rc != LEAT_OK, result.error.text[0] != '\0');
-    return result.rc;
-}
-
-static void node_up(const char *name, uint64_t incarnation)
-{
-    struct entry e;
-    entry_begin(&e, LEAT_COMMAND_NODE_UP, 12);
-    leat_msg_write_string(&e.w, name, 1);
-    leat_msg_write_string(&e.w, name, 1);
-    leat_msg_write_u64(&e.w, 1);
-    node_up_end(&e.w);
-    assert_int_equal(applied(&e), LEAT_OK);
-    assert_int_equal(result.incarnation, incarnation);
-}
-
-static void stream_make(const char *name, uint32_t streamlets)
-{
-    struct leat_stream_settings settings = {.streamlets = streamlets, .logs = LOGS};
-    struct entry e;
-    entry_begin(&e, LEAT_COMMAND_STREAM_CREATE, 2);
-    leat_msg_write_string(&e.w, name, 1);
-    leat_msg_settings_write(&e.w, &settings);
-    assert_int_equal(applied(&e), LEAT_OK);
-}
-
 static struct leat_machine_stream *stream(const char *name)
 {
     return leat_machine_name_find(machine, name, 1);
 }
 
-static void crash(const char *name, uint64_t incarnation)
-{
-    struct entry e;
-    entry_begin(&e, LEAT_COMMAND_CRASH, 2);
-    leat_msg_write_string(&e.w, name, 1);
-    leat_msg_write_u64(&e.w, incarnation);
-    assert_int_equal(applied(&e), LEAT_OK);
-}
-
 /* Streams s and t of two streamlets, all a's. */
 static int begin(void **state)
 {
-    (void)state;
-    machine = calloc(1, sizeof *machine);
-    assert_non_null(machine);
-    leat_machine_init(machine, 1);
+    (void)machine_begin(state);
     node_up("a", A);
-    stream_make("s", 2);
-    stream_make("t", 2);
+    assert_int_equal(stream_make("s", 2, LOGS), LEAT_OK);
+    assert_int_equal(stream_make("t", 2, LOGS), LEAT_OK);
     node_up("b", B);
     node_up("c", C);
     node_up("d", D);
-    struct entry e;
-    entry_begin(&e, LEAT_COMMAND_NODE_DRAIN, 2);
-    leat_msg_write_string(&e.w, "c", 1);
-    leat_msg_write_bool(&e.w, true);
-    assert_int_equal(applied(&e), LEAT_OK);
-    entry_begin(&e, LEAT_COMMAND_NODE_STATE, 3);
-    leat_msg_write_string(&e.w, "d", 1);
-    leat_msg_write_u64(&e.w, D);
-    leat_msg_write_u64(&e.w, LEAT_NODE_DOWN);
-    assert_int_equal(applied(&e), LEAT_OK);
+    assert_int_equal(drain("c", true), LEAT_OK);
+    assert_int_equal(state_of("d", D, LEAT_NODE_DOWN), LEAT_OK);
     machine->on_stream = on_stream;
     told = 0;
     return 0;
@@ -119,12 +51,9 @@ static uint8_t *before;
 static size_t before_bytes;
 static int finish(void **state)
 {
-    (void)state;
     leat_mem_free(before);
     before = NULL;
-    leat_machine_fini(machine);
-    free(machine);
-    return 0;
+    return machine_end(state);
 }
 
 static void keep(void)
@@ -294,7 +223,7 @@ static void move_that_is_not_of_whole_streamlets_in_order_changes_nothing(void *
     assert_int_not_equal(move(0, epoch_of("s", 0), "b", all, 2), LEAT_OK);
     assert_int_not_equal(move(A, epoch_of("s", 0) + 1, "b", all, 2), LEAT_OK);
     expect_unchanged();
-    crash("a", A);
+    assert_int_equal(crash("a", A), LEAT_OK);
     told = 0;
     keep();
     assert_int_not_equal(move(A, epoch_of("s", 0), "b", all, 2),
@@ -358,7 +287,7 @@ static void version_is_raised_of_all_logs_or_none(void **state)
     assert_true(leat_machine_seen(machine, &machine->nodes[0]) != seen);
     for (unsigned q = 0; q < LOGS; q++)
         assert_int_equal(logs[q].record.stamp_version, 4);
-    crash("a", A);
+    assert_int_equal(crash("a", A), LEAT_OK);
     told = 0;
     keep();
     assert_int_not_equal(says(raise, A, epoch, 5, all, 1), LEAT_OK);

@@ -12,50 +12,10 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
+#include "tests/coordinator/one_machine.h"
 #include "wire/message.h"
 
 enum { LOGS = 2 };
-
-static struct leat_machine *machine;
-static struct leat_machine_result result;
-
-struct entry {
-    uint8_t bytes[8192];
-    struct leat_msg_writer w;
-};
-
-static void entry_begin(struct entry *e, unsigned kind, uint32_t fields)
-{
-    leat_msg_writer_init(&e->w, e->bytes, sizeof e->bytes);
-    leat_msg_write_array(&e->w, 2 + fields);
-    leat_msg_write_u64(&e->w, LEAT_COMMAND_VERSION);
-    leat_msg_write_u64(&e->w, kind);
-}
-
-static leat_err applied(const struct entry *e)
-{
-    assert_false(e->w.overflow);
-    assert_int_equal(leat_machine_apply(machine, e->bytes, e->w.used, &result), LEAT_OK);
-    leat_machine_check(machine);
-    assert_int_equal(result.rc != LEAT_OK, result.error.text[0] != '\0');
-    return result.rc;
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    machine = calloc(1, sizeof *machine);
-    assert_non_null(machine);
-    leat_machine_init(machine, 1);
-    return 0;
-}
-static int finish(void **state)
-{
-    (void)state;
-    leat_machine_fini(machine);
-    free(machine);
-    return 0;
-}
 
 struct node {
     const char *name, *address, *rack, *host;
@@ -89,44 +49,6 @@ static const struct leat_node_info *info(const char *name)
 {
     const struct leat_machine_node *node = leat_machine_node_find(machine, name, strlen(name));
     return node ? &node->info : NULL;
-}
-
-static leat_err drain(const char *name, bool draining)
-{
-    struct entry e;
-    entry_begin(&e, LEAT_COMMAND_NODE_DRAIN, 2);
-    leat_msg_write_string(&e.w, name, strlen(name));
-    leat_msg_write_bool(&e.w, draining);
-    return applied(&e);
-}
-
-static leat_err state_of(const char *name, uint64_t incarnation, enum leat_node_state state)
-{
-    struct entry e;
-    entry_begin(&e, LEAT_COMMAND_NODE_STATE, 3);
-    leat_msg_write_string(&e.w, name, strlen(name));
-    leat_msg_write_u64(&e.w, incarnation);
-    leat_msg_write_u64(&e.w, state);
-    return applied(&e);
-}
-
-static leat_err crash(const char *name, uint64_t incarnation)
-{
-    struct entry e;
-    entry_begin(&e, LEAT_COMMAND_CRASH, 2);
-    leat_msg_write_string(&e.w, name, strlen(name));
-    leat_msg_write_u64(&e.w, incarnation);
-    return applied(&e);
-}
-
-static leat_err stream_make(const char *name, uint32_t streamlets)
-{
-    struct leat_stream_settings settings = {.streamlets = streamlets, .logs = LOGS};
-    struct entry e;
-    entry_begin(&e, LEAT_COMMAND_STREAM_CREATE, 2);
-    leat_msg_write_string(&e.w, name, strlen(name));
-    leat_msg_settings_write(&e.w, &settings);
-    return applied(&e);
 }
 
 /* ---- up ---- */
@@ -231,7 +153,7 @@ static void drained_node_without_streamlets_is_gone_when_it_is_down(void **state
 {
     (void)state;
     assert_int_equal(up((struct node){.name = "a", .address = "h:1"}), LEAT_OK);
-    assert_int_equal(stream_make("s", 2), LEAT_OK); /* all a's */
+    assert_int_equal(stream_make("s", 2, LOGS), LEAT_OK); /* all a's */
     assert_int_equal(up((struct node){.name = "b", .address = "h:2"}), LEAT_OK);
     assert_int_equal(up((struct node){.name = "c", .address = "h:3"}), LEAT_OK);
     assert_int_equal(drain("x", true), LEAT_E_NOT_FOUND);
@@ -272,7 +194,7 @@ static void drained_node_that_crashes_is_gone_without_streamlets_alone(void **st
 {
     (void)state;
     assert_int_equal(up((struct node){.name = "a", .address = "h:1"}), LEAT_OK);
-    assert_int_equal(stream_make("s", 1), LEAT_OK);
+    assert_int_equal(stream_make("s", 1, LOGS), LEAT_OK);
     assert_int_equal(up((struct node){.name = "b", .address = "h:2"}), LEAT_OK);
     assert_int_equal(drain("a", true), LEAT_OK);
     assert_int_equal(drain("b", true), LEAT_OK);
@@ -289,11 +211,11 @@ static void stream_made_again_under_its_name_is_told_as_such(void **state)
     (void)state;
     assert_int_equal(up((struct node){.name = "a", .address = "h:1"}), LEAT_OK);
     for (unsigned turn = 0; turn < 2; turn++) {
-        assert_int_equal(stream_make("s", 1), LEAT_OK);
+        assert_int_equal(stream_make("s", 1, LOGS), LEAT_OK);
         struct leat_machine_stream *it = leat_machine_name_find(machine, "s", 1);
         assert_int_equal(it->desc->remade, turn > 0);
         uint32_t id = it->id;
-        assert_int_equal(stream_make("s", 1), LEAT_E_STREAM_EXISTS);
+        assert_int_equal(stream_make("s", 1, LOGS), LEAT_E_STREAM_EXISTS);
         struct entry e;
         entry_begin(&e, LEAT_COMMAND_STREAM_DELETE, 1);
         leat_msg_write_string(&e.w, "s", 1);
@@ -303,7 +225,7 @@ static void stream_made_again_under_its_name_is_told_as_such(void **state)
         assert_null(leat_machine_stream_find(machine, id));
         assert_int_equal(applied(&e), LEAT_E_UNKNOWN_STREAM);
     }
-    assert_int_equal(stream_make("other", 1), LEAT_OK);
+    assert_int_equal(stream_make("other", 1, LOGS), LEAT_OK);
     assert_false(leat_machine_name_find(machine, "other", 5)->desc->remade);
 }
 
@@ -350,7 +272,7 @@ static void node_adopts_its_own_streamlets_and_leaves_some(void **state)
 {
     (void)state;
     assert_int_equal(up((struct node){.name = "a", .address = "h:1", .id = 1}), LEAT_OK);
-    assert_int_equal(stream_make("s", 3), LEAT_OK);
+    assert_int_equal(stream_make("s", 3, LOGS), LEAT_OK);
     assert_int_equal(up((struct node){.name = "b", .address = "h:2", .id = 2}), LEAT_OK);
     assert_int_equal(up((struct node){.name = "a", .address = "h:1", .id = 1}), LEAT_OK); /* 3 */
     struct leat_machine_stream *it = &machine->streams[0];
@@ -428,7 +350,7 @@ static void only_requests_of_known_kinds_are_proposed_for_others(void **state)
 
 int main(void)
 {
-#define NODES_TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+#define NODES_TEST(name) cmocka_unit_test_setup_teardown(name, machine_begin, machine_end)
     const struct CMUnitTest tests[] = {
         NODES_TEST(node_of_a_name_or_address_that_cannot_be_is_refused),
         NODES_TEST(node_takes_no_address_of_one_that_is_up),

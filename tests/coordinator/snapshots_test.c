@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
+#include "tests/coordinator/one_machine.h"
 #include "wire/message.h"
 
 enum {
@@ -67,7 +68,6 @@ static const struct shape as_written = {.version = LEAT_SNAPSHOT_VERSION,
                                         .voter_bytes = 1};
 
 static struct leat_msg_writer w;
-static struct leat_machine *machine;
 
 static void text(char c, size_t bytes)
 {
@@ -221,22 +221,6 @@ static leat_err read_back(const struct shape *it)
     assert_int_equal(machine->next_stream_id, 1);
     assert_null(leat_machine_name_find(machine, "one", 3));
     return rc;
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    machine = calloc(1, sizeof *machine);
-    assert_non_null(machine);
-    leat_machine_init(machine, 1);
-    return 0;
-}
-static int finish(void **state)
-{
-    (void)state;
-    leat_machine_fini(machine);
-    free(machine);
-    return 0;
 }
 
 /* ---- what is read ---- */
@@ -519,10 +503,12 @@ static void snapshot_at_its_bounds_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(snapshot_is_read, begin, finish),
-        cmocka_unit_test_setup_teardown(snapshot_of_another_shape_is_refused, begin, finish),
-        cmocka_unit_test_setup_teardown(streamlets_of_nodes_are_counted_anew, begin, finish),
-        cmocka_unit_test_setup_teardown(snapshot_at_its_bounds_is_read, begin, finish),
+        cmocka_unit_test_setup_teardown(snapshot_is_read, machine_begin, machine_end),
+        cmocka_unit_test_setup_teardown(snapshot_of_another_shape_is_refused, machine_begin,
+                                        machine_end),
+        cmocka_unit_test_setup_teardown(streamlets_of_nodes_are_counted_anew, machine_begin,
+                                        machine_end),
+        cmocka_unit_test_setup_teardown(snapshot_at_its_bounds_is_read, machine_begin, machine_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
