@@ -26,7 +26,7 @@ static leat_err ids_taken(struct leat_machine *m, struct command *command, uint6
 static void machine_producer_ids_used_up_are_refused(void **state)
 {
     (void)state;
-    struct waiting it = waiting_make();
+    struct machines it = waiting_make();
     it.m->next_producer_id = INT64_MAX - 10;
     assert_int_equal(ids_taken(it.m, it.command, 1000), LEAT_E_TOO_MANY);
     assert_int_equal(it.m->next_producer_id, INT64_MAX - 10);
@@ -35,24 +35,30 @@ static void machine_producer_ids_used_up_are_refused(void **state)
     waiting_free(&it);
 }
 
-static leat_err boot(struct leat_machine *m, struct command *command, const char *name,
-                     uint64_t now, uint64_t before)
+/* Every node is at the same address. */
+static leat_err node_up_at(struct leat_machine *m, struct command *command, const char *name,
+                           const uint8_t id[16], const uint64_t boots[2], uint64_t logs_most)
 {
-    static const uint8_t id[16] = {1};
     struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
     leat_msg_write_string(&w, name, 1);
     leat_msg_write_string(&w, "h", 1);
     leat_msg_write_u64(&w, 1);
     leat_msg_write_string(&w, "h:1", 3);
     leat_msg_write_string(&w, "", 0);
-    leat_msg_write_bin(&w, id, sizeof id);
+    leat_msg_write_bin(&w, id, 16);
     leat_msg_write_u64(&w, 1);
     leat_msg_write_string(&w, "", 0);
-    leat_msg_write_u64(&w, now);
-    leat_msg_write_u64(&w, before);
+    leat_msg_write_u64(&w, boots[0]);
+    leat_msg_write_u64(&w, boots[1]);
     leat_msg_write_string(&w, "", 0);
-    leat_msg_write_u64(&w, 0);
+    leat_msg_write_u64(&w, logs_most);
     return entry_apply(m, command, &w);
+}
+
+static leat_err boot(struct leat_machine *m, struct command *command, const char *name,
+                     uint64_t now, uint64_t before)
+{
+    return node_up_at(m, command, name, (const uint8_t[16]){1}, (uint64_t[]){now, before}, 0);
 }
 
 static void crash_whoever(struct leat_machine *m, struct command *command, const char *name)
@@ -65,27 +71,26 @@ static void crash_whoever(struct leat_machine *m, struct command *command, const
 static void machine_directory_of_an_older_state_is_refused(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(m && command);
-    leat_machine_init(m, 1);
-    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);
-    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);  /* cut short before it was heard of */
-    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK); /* 12 came up */
-    assert_int_equal(boot(m, command, "a", 13, 11), LEAT_E_DAMAGED); /* a copy of when 11 was */
-    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK); /* 12 came up, and was killed then */
-    assert_int_equal(boot(m, command, "a", 14, 12), LEAT_OK);
-    crash_whoever(m, command, "a");
-    assert_int_equal(boot(m, command, "b", 15, 14), LEAT_OK);        /* it has another name now */
-    assert_int_equal(boot(m, command, "a", 16, 14), LEAT_E_DAMAGED); /* a copy, under the old one */
-    crash_whoever(m, command, "b");
-    assert_int_equal(boot(m, command, "a", 16, 15), LEAT_OK); /* and its old one again */
-    assert_int_equal(boot(m, command, "a", 17, 0), LEAT_OK);  /* an empty one */
-    assert_int_equal(boot(m, command, "a", 18, 15), LEAT_E_DAMAGED);
-    assert_int_equal(boot(m, command, "a", 19, 16), LEAT_E_DAMAGED);
-    leat_machine_fini(m);
-    free(m);
-    free(command);
+    struct machines it = machines_make(1);
+    assert_int_equal(boot(it.m, it.command, "a", 11, 0), LEAT_OK);
+    assert_int_equal(boot(it.m, it.command, "a", 11, 0),
+                     LEAT_OK); /* cut short before it was heard of */
+    assert_int_equal(boot(it.m, it.command, "a", 12, 11), LEAT_OK); /* 12 came up */
+    assert_int_equal(boot(it.m, it.command, "a", 13, 11),
+                     LEAT_E_DAMAGED); /* a copy of when 11 was */
+    assert_int_equal(boot(it.m, it.command, "a", 12, 11),
+                     LEAT_OK); /* 12 came up, and was killed then */
+    assert_int_equal(boot(it.m, it.command, "a", 14, 12), LEAT_OK);
+    crash_whoever(it.m, it.command, "a");
+    assert_int_equal(boot(it.m, it.command, "b", 15, 14), LEAT_OK); /* it has another name now */
+    assert_int_equal(boot(it.m, it.command, "a", 16, 14),
+                     LEAT_E_DAMAGED); /* a copy, under the old one */
+    crash_whoever(it.m, it.command, "b");
+    assert_int_equal(boot(it.m, it.command, "a", 16, 15), LEAT_OK); /* and its old one again */
+    assert_int_equal(boot(it.m, it.command, "a", 17, 0), LEAT_OK);  /* an empty one */
+    assert_int_equal(boot(it.m, it.command, "a", 18, 15), LEAT_E_DAMAGED);
+    assert_int_equal(boot(it.m, it.command, "a", 19, 16), LEAT_E_DAMAGED);
+    machines_free(&it);
 }
 
 /* A copy of a data directory (cp -a, a snapshot of its disk) is used under a name of its own while the original is in
@@ -93,59 +98,36 @@ static void machine_directory_of_an_older_state_is_refused(void **state)
 static void machine_directory_that_another_node_is_up_with_is_refused(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(m && command);
-    leat_machine_init(m, 1);
-    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);
-    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_EXISTS); /* made while it was up */
-    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK);
-    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_DAMAGED); /* made before it came up */
-    crash_whoever(m, command, "a");
-    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_DAMAGED);
-    assert_int_equal(m->node_count, 1);
-    assert_int_equal(boot(m, command, "b", 21, 12), LEAT_OK); /* it has another name now */
-    assert_int_equal(boot(m, command, "b", 22, 21), LEAT_OK);
-    leat_machine_fini(m);
-    free(m);
-    free(command);
+    struct machines it = machines_make(1);
+    assert_int_equal(boot(it.m, it.command, "a", 11, 0), LEAT_OK);
+    assert_int_equal(boot(it.m, it.command, "b", 21, 11), LEAT_E_EXISTS); /* made while it was up */
+    assert_int_equal(boot(it.m, it.command, "a", 12, 11), LEAT_OK);
+    assert_int_equal(boot(it.m, it.command, "b", 21, 11),
+                     LEAT_E_DAMAGED); /* made before it came up */
+    crash_whoever(it.m, it.command, "a");
+    assert_int_equal(boot(it.m, it.command, "b", 21, 11), LEAT_E_DAMAGED);
+    assert_int_equal(it.m->node_count, 1);
+    assert_int_equal(boot(it.m, it.command, "b", 21, 12), LEAT_OK); /* it has another name now */
+    assert_int_equal(boot(it.m, it.command, "b", 22, 21), LEAT_OK);
+    machines_free(&it);
 }
 
 static leat_err up_at_an_address(struct leat_machine *m, struct command *command, const char *name)
 {
-    static const uint8_t none[16];
-    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
-    leat_msg_write_string(&w, name, 1);
-    leat_msg_write_string(&w, "h", 1);
-    leat_msg_write_u64(&w, 1);
-    leat_msg_write_string(&w, "h:1", 3);
-    leat_msg_write_string(&w, "", 0);
-    leat_msg_write_bin(&w, none, sizeof none);
-    leat_msg_write_u64(&w, 1);
-    leat_msg_write_string(&w, "", 0);
-    leat_msg_write_u64(&w, 0);
-    leat_msg_write_u64(&w, 0);
-    leat_msg_write_string(&w, "", 0);
-    leat_msg_write_u64(&w, 100);
-    return entry_apply(m, command, &w);
+    return node_up_at(m, command, name, (const uint8_t[16]){0}, (uint64_t[2]){0}, 100);
 }
 
 static void machine_address_of_another_node_is_refused(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(m && command);
-    leat_machine_init(m, 1);
-    assert_int_equal(up_at_an_address(m, command, "a"), LEAT_OK);
-    assert_int_equal(m->next_incarnation, 2);
-    assert_int_equal(up_at_an_address(m, command, "b"), LEAT_E_EXISTS);
-    assert_int_equal(m->next_incarnation, 2);
-    crash_whoever(m, command, "a");
-    assert_int_equal(up_at_an_address(m, command, "b"), LEAT_OK);
-    leat_machine_fini(m);
-    free(m);
-    free(command);
+    struct machines it = machines_make(1);
+    assert_int_equal(up_at_an_address(it.m, it.command, "a"), LEAT_OK);
+    assert_int_equal(it.m->next_incarnation, 2);
+    assert_int_equal(up_at_an_address(it.m, it.command, "b"), LEAT_E_EXISTS);
+    assert_int_equal(it.m->next_incarnation, 2);
+    crash_whoever(it.m, it.command, "a");
+    assert_int_equal(up_at_an_address(it.m, it.command, "b"), LEAT_OK);
+    machines_free(&it);
 }
 
 /* Goal: a node that does not vote gets no voter's address, also while the voter is down, and however short the voter's

@@ -49,54 +49,49 @@ static leat_err recovered_in_part(struct leat_machine *m, struct command *comman
 static void machine_recovery_takes_only_what_it_saw(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m), *copy = calloc(1, sizeof *copy);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(m && copy && command);
-    leat_machine_init(m, 1);
-    leat_machine_init(copy, 1);
-    node_up(m, command, "a"); /* incarnation 1 */
+    struct machines it = machines_make(1);
+    node_up(it.m, it.command, "a"); /* incarnation 1 */
     struct leat_stream_settings settings = {.streamlets = 1, .logs = 2};
-    assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings), LEAT_OK);
-    node_up(m, command, "b"); /* 2 */
-    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    assert_int_equal(stream_entry(it.m, it.command, LEAT_COMMAND_STREAM_CREATE, 0, &settings),
+                     LEAT_OK);
+    node_up(it.m, it.command, "b"); /* 2 */
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
     uint32_t epoch = stream->desc->streamlets[0].epoch.v;
-    assert_int_equal(opened(m, command, epoch, 1, 1), LEAT_OK);
+    assert_int_equal(opened(it.m, it.command, epoch, 1, 1), LEAT_OK);
     struct leat_machine_log seen[2] = {stream->logs[0], stream->logs[1]};
 
-    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* it lives */
-    assert_int_equal(opened(m, command, epoch, 1, 2), LEAT_OK);     /* another version since */
-    assert_int_equal(crash(m, command, "a", 7), LEAT_E_STALE_EPOCH);
-    assert_int_equal(crash(m, command, "a", 1), LEAT_OK);
-    assert_int_equal(crash(m, command, "a", 1), LEAT_OK);
-    assert_true(m->nodes[0].info.crashed);
-    assert_int_equal(m->nodes[0].info.state, LEAT_NODE_DOWN);
-    assert_int_equal(opened(m, command, epoch, 1, 3), LEAT_E_STALE_EPOCH);
-    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* of the version before */
+    assert_int_equal(recovered(it.m, it.command, seen, 2), LEAT_E_AGAIN); /* it lives */
+    assert_int_equal(opened(it.m, it.command, epoch, 1, 2), LEAT_OK); /* another version since */
+    assert_int_equal(crash(it.m, it.command, "a", 7), LEAT_E_STALE_EPOCH);
+    assert_int_equal(crash(it.m, it.command, "a", 1), LEAT_OK);
+    assert_int_equal(crash(it.m, it.command, "a", 1), LEAT_OK);
+    assert_true(it.m->nodes[0].info.crashed);
+    assert_int_equal(it.m->nodes[0].info.state, LEAT_NODE_DOWN);
+    assert_int_equal(opened(it.m, it.command, epoch, 1, 3), LEAT_E_STALE_EPOCH);
+    assert_int_equal(recovered(it.m, it.command, seen, 2),
+                     LEAT_E_AGAIN); /* of the version before */
     seen[0] = stream->logs[0];
-    assert_int_equal(recovered(m, command, seen, 1), LEAT_E_AGAIN);         /* to one who is gone */
-    assert_int_equal(recovered_in_part(m, command, seen, 2), LEAT_E_AGAIN); /* of one log of two */
-    machine_restore_copy(m, copy);
-    machines_compare(m, copy);
-    uint32_t next_epoch = m->next_epoch;
-    assert_int_equal(recovered(m, command, seen, 2), LEAT_OK);
-    stream = leat_machine_name_find(m, "s", 1);
+    assert_int_equal(recovered(it.m, it.command, seen, 1), LEAT_E_AGAIN); /* to one who is gone */
+    assert_int_equal(recovered_in_part(it.m, it.command, seen, 2),
+                     LEAT_E_AGAIN); /* of one log of two */
+    machine_restore_copy(it.m, it.copy);
+    machines_compare(it.m, it.copy);
+    uint32_t next_epoch = it.m->next_epoch;
+    assert_int_equal(recovered(it.m, it.command, seen, 2), LEAT_OK);
+    stream = leat_machine_name_find(it.m, "s", 1);
     assert_int_equal(stream->desc->streamlets[0].owner, 2);
     assert_int_equal(stream->desc->streamlets[0].epoch.v, next_epoch);
     assert_int_equal(stream->logs[0].record.tail.segment, 3);
     assert_true(stream->logs[1].record.tail.segment == UINT64_MAX);
-    assert_int_equal(m->nodes[0].info.streamlets, 0);
-    assert_int_equal(m->nodes[1].info.streamlets, 1);
-    leat_machine_check(m);
-    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* a second time */
+    assert_int_equal(it.m->nodes[0].info.streamlets, 0);
+    assert_int_equal(it.m->nodes[1].info.streamlets, 1);
+    leat_machine_check(it.m);
+    assert_int_equal(recovered(it.m, it.command, seen, 2), LEAT_E_AGAIN); /* a second time */
     /* The copy made from a snapshot comes to the same. */
-    assert_int_equal(recovered(copy, command, seen, 2), LEAT_OK);
-    assert_int_equal(recovered(copy, command, seen, 2), LEAT_E_AGAIN);
-    machines_compare(m, copy);
-    leat_machine_fini(m);
-    leat_machine_fini(copy);
-    free(m);
-    free(copy);
-    free(command);
+    assert_int_equal(recovered(it.copy, it.command, seen, 2), LEAT_OK);
+    assert_int_equal(recovered(it.copy, it.command, seen, 2), LEAT_E_AGAIN);
+    machines_compare(it.m, it.copy);
+    machines_free(&it);
 }
 
 /* Goal: a recovery with fewer streamlets than its head says is no entry: it changes nothing, also of the streamlets
@@ -195,7 +190,7 @@ static leat_err undrained(struct leat_machine *m, struct command *command, const
 static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(void **state)
 {
     (void)state;
-    struct waiting it = waiting_make();
+    struct machines it = waiting_make();
     const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
     assert_int_equal(waits(it.m, it.command, it.seen, 2, 3), LEAT_E_AGAIN); /* b never had it */
     assert_int_equal(waits(it.m, it.command, it.seen, 1, 3), LEAT_E_AGAIN); /* that one is gone */
@@ -216,7 +211,7 @@ static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(voi
 static void machine_tells_the_last_node_and_takes_its_drain(void **state)
 {
     (void)state;
-    struct waiting it = waiting_make(); /* a and b; a is down */
+    struct machines it = waiting_make(); /* a and b; a is down */
     assert_false(leat_machine_drains_last(it.m, "b", 1));
     assert_false(leat_machine_drains_last(it.m, "x", 1));
     assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK);
@@ -240,7 +235,7 @@ static void machine_tells_the_last_node_and_takes_its_drain(void **state)
 static void machine_loss_is_accepted_once_all_were_heard(void **state)
 {
     (void)state;
-    struct waiting it = waiting_make();
+    struct machines it = waiting_make();
     const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
     /* An operator says that a does not come back: b may answer for it. */
     assert_int_equal(drained(it.m, it.command, "a"), LEAT_OK);
@@ -278,19 +273,16 @@ static void adopt_leaves_to_recovery_what_was_left_elsewhere(void **state)
 {
     (void)state;
     for (uint32_t copies = 1; copies <= 2; copies++) {
-        struct leat_machine *m = calloc(1, sizeof *m);
-        struct command *command = calloc(1, sizeof *command);
+        struct machines it = machines_make(1);
         struct leat_stream_settings settings = {.streamlets = 1, .logs = 1, .copies = copies};
-        assert_true(m && command);
-        leat_machine_init(m, 1);
-        node_up(m, command, "a");
-        node_up(m, command, "b");
-        assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings),
+        node_up(it.m, it.command, "a");
+        node_up(it.m, it.command, "b");
+        assert_int_equal(stream_entry(it.m, it.command, LEAT_COMMAND_STREAM_CREATE, 0, &settings),
                          LEAT_OK);
-        const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+        const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
         uint32_t epoch = stream->desc->streamlets[0].epoch.v;
         uint64_t owner = stream->desc->streamlets[0].owner;
-        assert_int_equal(lost(m, command, owner, epoch, false).rc, LEAT_OK);
+        assert_int_equal(lost(it.m, it.command, owner, epoch, false).rc, LEAT_OK);
         struct leat_log_marks marks = {.log = {1, 0, 0},
                                        .has_closed = true,
                                        .closed_segment = 7,
@@ -299,7 +291,7 @@ static void adopt_leaves_to_recovery_what_was_left_elsewhere(void **state)
             struct leat_coordinate request = {
                 .incarnation = owner, .marks = &marks, .mark_count = here};
             struct leat_error error;
-            assert_int_equal(leat_adopt_decide(m, &request, true, &error), LEAT_OK);
+            assert_int_equal(leat_adopt_decide(it.m, &request, true, &error), LEAT_OK);
             assert_int_equal(request.decision_count, 1);
             bool left = copies > 1 && !here;
             assert_int_equal(request.decisions[0].left, left);
@@ -307,9 +299,7 @@ static void adopt_leaves_to_recovery_what_was_left_elsewhere(void **state)
                              left ? LEAT_DECIDED_WAIT : LEAT_DECIDED_TAIL);
             leat_mem_free(request.decisions);
         }
-        leat_machine_fini(m);
-        free(m);
-        free(command);
+        machines_free(&it);
     }
 }
 
@@ -317,7 +307,7 @@ static void adopt_leaves_to_recovery_what_was_left_elsewhere(void **state)
 static void machine_loss_names_the_node_that_may_have_it(void **state)
 {
     (void)state;
-    struct waiting it = waiting_make();
+    struct machines it = waiting_make();
     const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
     assert_int_equal(recovered(it.m, it.command, it.seen, 2), LEAT_OK); /* a tail, and it is away */
     struct leat_machine_result result = lost(it.m, it.command, 2, stream->logs[0].epoch.v, true);
@@ -332,18 +322,8 @@ static void machine_loss_names_the_node_that_may_have_it(void **state)
 static void machine_adoption_is_all_or_nothing(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(m && command);
-    leat_machine_init(m, 1);
-    struct leat_machine_result r;
-    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
-    leat_msg_write_string(&w, "a", 1);
-    leat_msg_write_string(&w, "h", 1);
-    leat_msg_write_u64(&w, 1);
-    node_up_end(&w);
-    command_end(command, &w);
-    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
+    struct machines it = machines_make(1);
+    node_up(it.m, it.command, "a");
     const struct {
         uint64_t attempt, number;
         bool last;
@@ -353,22 +333,18 @@ static void machine_adoption_is_all_or_nothing(void **state)
         {12, 2, true, LEAT_E_AGAIN}, {12, 1, true, LEAT_OK},  {12, 2, true, LEAT_E_AGAIN},
     };
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        w = command_begin(command, LEAT_COMMAND_ADOPT, 8);
+        struct leat_msg_writer w = command_begin(it.command, LEAT_COMMAND_ADOPT, 8);
         leat_msg_write_u64(&w, steps[i].attempt);
         leat_msg_write_u64(&w, steps[i].number);
         leat_msg_write_bool(&w, steps[i].last);
         leat_msg_write_u64(&w, 1);
-        leat_msg_write_u64(&w, m->changes);
+        leat_msg_write_u64(&w, it.m->changes);
         leat_msg_write_bin(&w, "", 0);
-        adopt_end(&w, leat_machine_seen(m, &m->nodes[0]));
-        command_end(command, &w);
-        assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
-        assert_int_equal(r.rc, steps[i].rc);
+        adopt_end(&w, leat_machine_seen(it.m, &it.m->nodes[0]));
+        assert_int_equal(entry_apply(it.m, it.command, &w), steps[i].rc);
     }
-    assert_int_equal(m->next_epoch, 2); /* one attempt took effect, and drew one epoch */
-    leat_machine_fini(m);
-    free(m);
-    free(command);
+    assert_int_equal(it.m->next_epoch, 2); /* one attempt took effect, and drew one epoch */
+    machines_free(&it);
 }
 
 int main(void)

@@ -142,21 +142,37 @@ static inline leat_err crash(struct leat_machine *m, struct command *command, co
     return entry_apply(m, command, &w);
 }
 
-struct waiting {
+/* A machine, another one to compare it with, and room for an entry. */
+struct machines {
     struct leat_machine *m, *copy;
     struct command *command;
-    struct leat_machine_log seen[2];
+    struct leat_machine_log seen[2]; /* of waiting_make() */
 };
 
-/* Nodes a (1) and b (2); a owned a streamlet of two logs, opened the first, and crashed. */
-static inline struct waiting waiting_make(void)
+static inline struct machines machines_make(uint32_t cores)
 {
-    struct waiting it = {.m = calloc(1, sizeof *it.m),
-                         .copy = calloc(1, sizeof *it.copy),
-                         .command = calloc(1, sizeof *it.command)};
+    struct machines it = {.m = calloc(1, sizeof *it.m),
+                          .copy = calloc(1, sizeof *it.copy),
+                          .command = calloc(1, sizeof *it.command)};
     assert_true(it.m && it.copy && it.command);
-    leat_machine_init(it.m, 1);
-    leat_machine_init(it.copy, 1);
+    leat_machine_init(it.m, cores);
+    leat_machine_init(it.copy, cores);
+    return it;
+}
+
+static inline void machines_free(struct machines *it)
+{
+    leat_machine_fini(it->m);
+    leat_machine_fini(it->copy);
+    free(it->m);
+    free(it->copy);
+    free(it->command);
+}
+
+/* Nodes a (1) and b (2); a owned a streamlet of two logs, opened the first, and crashed. */
+static inline struct machines waiting_make(void)
+{
+    struct machines it = machines_make(1);
     node_up(it.m, it.command, "a");
     struct leat_stream_settings settings = {.streamlets = 1, .logs = 2};
     assert_int_equal(stream_entry(it.m, it.command, LEAT_COMMAND_STREAM_CREATE, 0, &settings),
@@ -169,15 +185,11 @@ static inline struct waiting waiting_make(void)
     return it;
 }
 
-static inline void waiting_free(struct waiting *it)
+static inline void waiting_free(struct machines *it)
 {
     machine_restore_copy(it->m, it->copy);
     machines_compare(it->m, it->copy);
-    leat_machine_fini(it->m);
-    leat_machine_fini(it->copy);
-    free(it->m);
-    free(it->copy);
-    free(it->command);
+    machines_free(it);
 }
 
 #endif

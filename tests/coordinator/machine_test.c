@@ -156,68 +156,55 @@ static void command_random(struct command *command, struct leat_xoshiro *random,
 static void machine_same_entries_give_the_same_snapshot(void **state)
 {
     (void)state;
-    struct leat_machine *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(a && b && command);
     unsigned refused = 0, done = 0, adopted = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct leat_xoshiro random;
         leat_xoshiro_seed(&random, seed);
-        leat_machine_init(a, 2);
-        leat_machine_init(b, 2);
+        struct machines it = machines_make(2);
         for (int i = 0; i < 400; i++) {
-            command_random(command, &random, a);
+            command_random(it.command, &random, it.m);
             struct leat_machine_result ra, rb;
-            assert_int_equal(leat_machine_apply(a, command->bytes, command->count, &ra), LEAT_OK);
-            assert_int_equal(leat_machine_apply(b, command->bytes, command->count, &rb), LEAT_OK);
+            assert_int_equal(leat_machine_apply(it.m, it.command->bytes, it.command->count, &ra),
+                             LEAT_OK);
+            assert_int_equal(leat_machine_apply(it.copy, it.command->bytes, it.command->count, &rb),
+                             LEAT_OK);
             assert_int_equal(ra.rc, rb.rc);
             assert_string_equal(ra.error.text, rb.error.text);
             refused += ra.rc != LEAT_OK;
             done += ra.rc == LEAT_OK;
             adopted += ra.rc == LEAT_OK && ra.epoch.v && ra.incarnation;
-            if (i % 50 == 49) machine_restore_copy(a, b);
-            if (i % 40 == 39) machines_compare(a, b);
+            if (i % 50 == 49) machine_restore_copy(it.m, it.copy);
+            if (i % 40 == 39) machines_compare(it.m, it.copy);
         }
-        leat_machine_fini(a);
-        leat_machine_fini(b);
+        machines_free(&it);
     }
     assert_true(refused > 100 && done > 1000 && adopted > 20);
-    free(a);
-    free(b);
-    free(command);
 }
 
 static void machine_truncated_snapshot_is_refused(void **state)
 {
     (void)state;
-    struct leat_machine *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(a && b && command);
+    struct machines it = machines_make(2);
     struct leat_xoshiro random;
     leat_xoshiro_seed(&random, 5);
-    leat_machine_init(a, 2);
-    leat_machine_init(b, 2);
     for (int i = 0; i < 30; i++) {
         struct leat_machine_result r;
-        command_random(command, &random, a);
-        assert_int_equal(leat_machine_apply(a, command->bytes, command->count, &r), LEAT_OK);
+        command_random(it.command, &random, it.m);
+        assert_int_equal(leat_machine_apply(it.m, it.command->bytes, it.command->count, &r),
+                         LEAT_OK);
     }
     uint8_t *bytes;
     size_t count;
-    assert_int_equal(leat_machine_snapshot(a, &bytes, &count), LEAT_OK);
+    assert_int_equal(leat_machine_snapshot(it.m, &bytes, &count), LEAT_OK);
     for (size_t n = 0; n < count; n++)
-        assert_int_equal(leat_machine_restore(b, bytes, n), LEAT_E_CORRUPT);
+        assert_int_equal(leat_machine_restore(it.copy, bytes, n), LEAT_E_CORRUPT);
     uint8_t *longer = leat_mem_calloc(LEAT_MEM_COORDINATOR, count + 1, 1);
     assert_non_null(longer);
     memcpy(longer, bytes, count);
-    assert_int_equal(leat_machine_restore(b, longer, count + 1), LEAT_E_CORRUPT);
+    assert_int_equal(leat_machine_restore(it.copy, longer, count + 1), LEAT_E_CORRUPT);
     leat_mem_free(longer);
     leat_mem_free(bytes);
-    leat_machine_fini(a);
-    leat_machine_fini(b);
-    free(a);
-    free(b);
-    free(command);
+    machines_free(&it);
 }
 
 /* Streamlets are added behind those that are there, which keep owner and epoch; fewer are refused,
@@ -225,70 +212,53 @@ static void machine_truncated_snapshot_is_refused(void **state)
 static void machine_stream_change_adds_streamlets_and_keeps_the_rest(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m), *copy = calloc(1, sizeof *copy);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(m && copy && command);
-    leat_machine_init(m, 2);
-    leat_machine_init(copy, 2);
-    struct leat_machine_result result;
-    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_NODE_UP, 12);
-    leat_msg_write_string(&writer, "n", 1);
-    leat_msg_write_string(&writer, "host:1", 6);
-    leat_msg_write_u64(&writer, 2);
-    node_up_end(&writer);
-    command_end(command, &writer);
-    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &result), LEAT_OK);
+    struct machines it = machines_make(2);
+    node_up(it.m, it.command, "n");
     struct leat_stream_settings settings = {.streamlets = 1, .logs = 2, .retention_ms = 7};
-    assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings), LEAT_OK);
-    uint32_t epoch = leat_machine_name_find(m, "s", 1)->desc->streamlets[0].epoch.v;
+    assert_int_equal(stream_entry(it.m, it.command, LEAT_COMMAND_STREAM_CREATE, 0, &settings),
+                     LEAT_OK);
+    uint32_t epoch = leat_machine_name_find(it.m, "s", 1)->desc->streamlets[0].epoch.v;
 
     settings = (struct leat_stream_settings){.streamlets = 3, .retention_bytes = 9};
-    assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CHANGE,
+    assert_int_equal(stream_entry(it.m, it.command, LEAT_COMMAND_STREAM_CHANGE,
                                   LEAT_CHANGE_STREAMLETS | LEAT_CHANGE_RETENTION_BYTES, &settings),
                      LEAT_OK);
-    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
     assert_int_equal(stream->desc->streamlet_count, 3);
     assert_int_equal(stream->desc->settings.retention_ms, 7);
     assert_int_equal(stream->desc->settings.retention_bytes, 9);
     assert_int_equal(stream->desc->settings.logs, 2);
     assert_int_equal(stream->log_count, 6);
-    assert_int_equal(m->log_count, 6);
-    assert_int_equal(m->nodes[0].info.streamlets, 3);
+    assert_int_equal(it.m->log_count, 6);
+    assert_int_equal(it.m->nodes[0].info.streamlets, 3);
     assert_int_equal(stream->desc->streamlets[0].epoch.v, epoch);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(stream->desc->streamlets[i].owner, m->nodes[0].info.incarnation);
+        assert_int_equal(stream->desc->streamlets[i].owner, it.m->nodes[0].info.incarnation);
     assert_true(stream->desc->streamlets[2].epoch.v > epoch);
     assert_int_equal(stream->logs[5].epoch.v, stream->desc->streamlets[2].epoch.v);
     assert_true(stream->logs[5].record.tail.segment == UINT64_MAX);
-    machine_restore_copy(m, copy);
-    machines_compare(m, copy);
+    machine_restore_copy(it.m, it.copy);
+    machines_compare(it.m, it.copy);
 
     settings.streamlets = 2;
-    assert_int_equal(
-        stream_entry(m, command, LEAT_COMMAND_STREAM_CHANGE, LEAT_CHANGE_STREAMLETS, &settings),
-        LEAT_E_INVALID);
-    machines_compare(m, copy);
-    leat_machine_fini(m);
-    leat_machine_fini(copy);
-    free(m);
-    free(copy);
-    free(command);
+    assert_int_equal(stream_entry(it.m, it.command, LEAT_COMMAND_STREAM_CHANGE,
+                                  LEAT_CHANGE_STREAMLETS, &settings),
+                     LEAT_E_INVALID);
+    machines_compare(it.m, it.copy);
+    machines_free(&it);
 }
 
 /* An entry of a newer program stops this voter instead of being skipped. */
 static void machine_unknown_entry_stops_the_voter(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m);
-    assert_non_null(m);
-    leat_machine_init(m, 1);
+    struct machines it = machines_make(1);
     struct leat_machine_result r;
     const uint8_t newer[] = {0x92, 0x02, 0x09}, unknown[] = {0x92, 0x01, 0x63};
-    assert_int_equal(leat_machine_apply(m, newer, sizeof newer, &r), LEAT_E_CORRUPT);
+    assert_int_equal(leat_machine_apply(it.m, newer, sizeof newer, &r), LEAT_E_CORRUPT);
     assert_non_null(strstr(r.error.text, "older than its data"));
-    assert_int_equal(leat_machine_apply(m, unknown, sizeof unknown, &r), LEAT_E_CORRUPT);
-    leat_machine_fini(m);
-    free(m);
+    assert_int_equal(leat_machine_apply(it.m, unknown, sizeof unknown, &r), LEAT_E_CORRUPT);
+    machines_free(&it);
 }
 
 /* The entry is on all voters, and is applied again at each of their starts: if one start stopped at the entry, all
@@ -296,10 +266,9 @@ static void machine_unknown_entry_stops_the_voter(void **state)
 static void machine_entry_that_is_no_command_is_refused(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m);
-    struct command *form = calloc(1, sizeof *form), *wrapped = calloc(1, sizeof *wrapped);
-    assert_true(m && form && wrapped);
-    leat_machine_init(m, 1);
+    struct machines it = machines_make(1);
+    struct command *form = it.command, *wrapped = calloc(1, sizeof *wrapped);
+    assert_non_null(wrapped);
     struct leat_machine_result r;
     struct leat_msg_writer writer = command_begin(form, LEAT_COMMAND_FORM, 1);
     leat_msg_write_bin(&writer, "0123456789abcdef", 16);
@@ -310,52 +279,46 @@ static void machine_entry_that_is_no_command_is_refused(void **state)
     leat_msg_write_bin(&writer, form->bytes, form->count);
     command_end(wrapped, &writer);
     assert_false(leat_machine_command_known(wrapped->bytes, wrapped->count));
-    assert_int_equal(leat_machine_apply(m, wrapped->bytes, wrapped->count, &r), LEAT_OK);
+    assert_int_equal(leat_machine_apply(it.m, wrapped->bytes, wrapped->count, &r), LEAT_OK);
     assert_int_equal(r.rc, LEAT_E_CORRUPT);
-    assert_false(m->formed);
-    assert_int_equal(leat_machine_apply(m, form->bytes, form->count, &r), LEAT_OK);
+    assert_false(it.m->formed);
+    assert_int_equal(leat_machine_apply(it.m, form->bytes, form->count, &r), LEAT_OK);
     assert_int_equal(r.rc, LEAT_OK);
-    assert_int_equal(leat_machine_apply(m, form->bytes, form->count, &r), LEAT_OK);
+    assert_int_equal(leat_machine_apply(it.m, form->bytes, form->count, &r), LEAT_OK);
     assert_int_equal(r.rc, LEAT_E_EXISTS);
     const uint8_t junk[] = {0xc1};
-    assert_int_equal(leat_machine_apply(m, junk, sizeof junk, &r), LEAT_OK);
+    assert_int_equal(leat_machine_apply(it.m, junk, sizeof junk, &r), LEAT_OK);
     assert_int_equal(r.rc, LEAT_E_CORRUPT);
-    leat_machine_fini(m);
-    free(m);
-    free(form);
     free(wrapped);
+    machines_free(&it);
 }
 
 /* Of two streams with one name only one could be found, and the table of names would lose the other stream. */
 static void machine_snapshot_with_two_streams_of_a_name_is_refused(void **state)
 {
     (void)state;
-    struct leat_machine *m = calloc(1, sizeof *m);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(m && command);
-    leat_machine_init(m, 1);
+    struct machines it = machines_make(1);
     for (unsigned i = 0; i < 2; i++) {
         struct leat_stream_settings settings = {.streamlets = 1, .logs = 1};
         struct leat_machine_result r;
-        struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_STREAM_CREATE, 2);
+        struct leat_msg_writer writer = command_begin(it.command, LEAT_COMMAND_STREAM_CREATE, 2);
         leat_msg_write_string(&writer, i ? "name-two" : "name-one", 8);
         leat_msg_settings_write(&writer, &settings);
-        command_end(command, &writer);
-        assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
+        command_end(it.command, &writer);
+        assert_int_equal(leat_machine_apply(it.m, it.command->bytes, it.command->count, &r),
+                         LEAT_OK);
         assert_int_equal(r.rc, LEAT_OK);
     }
     uint8_t *bytes;
     size_t count;
-    assert_int_equal(leat_machine_snapshot(m, &bytes, &count), LEAT_OK);
+    assert_int_equal(leat_machine_snapshot(it.m, &bytes, &count), LEAT_OK);
     uint8_t *at = memmem(bytes, count, "name-two", 8);
     assert_non_null(at);
     memcpy(at, "name-one", 8);
-    assert_int_equal(leat_machine_restore(m, bytes, count), LEAT_E_CORRUPT);
-    assert_int_equal(m->stream_count, 0);
+    assert_int_equal(leat_machine_restore(it.m, bytes, count), LEAT_E_CORRUPT);
+    assert_int_equal(it.m->stream_count, 0);
     leat_mem_free(bytes);
-    leat_machine_fini(m);
-    free(m);
-    free(command);
+    machines_free(&it);
 }
 
 /* A jump to nowhere, which no version writes so: what is made of it is the same after one start and after two. */
@@ -363,37 +326,32 @@ static void machine_snapshot_reads_the_same_again(void **state)
 {
     (void)state;
     static const uint8_t tail[] = {0x97, 3, 4, 5, 6, 100, 0xc3, 101}; /* epoch to jumped to */
-    struct leat_machine *m = calloc(1, sizeof *m);
-    struct command *command = calloc(1, sizeof *command);
-    assert_true(m && command);
-    leat_machine_init(m, 1);
+    struct machines it = machines_make(1);
     struct leat_stream_settings settings = {.streamlets = 1, .logs = 1};
     struct leat_machine_result r;
-    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_STREAM_CREATE, 2);
+    struct leat_msg_writer writer = command_begin(it.command, LEAT_COMMAND_STREAM_CREATE, 2);
     leat_msg_write_string(&writer, "rooms", 5);
     leat_msg_settings_write(&writer, &settings);
-    command_end(command, &writer);
-    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
-    m->streams[0].logs[0] = (struct leat_machine_log){
+    command_end(it.command, &writer);
+    assert_int_equal(leat_machine_apply(it.m, it.command->bytes, it.command->count, &r), LEAT_OK);
+    it.m->streams[0].logs[0] = (struct leat_machine_log){
         .epoch = {3}, .record.tail = {4, {5, 6}, 100, true}, .jumped_to = 101};
     uint8_t *bytes, *again;
     size_t count, count_again;
-    assert_int_equal(leat_machine_snapshot(m, &bytes, &count), LEAT_OK);
+    assert_int_equal(leat_machine_snapshot(it.m, &bytes, &count), LEAT_OK);
     uint8_t *at = memmem(bytes, count, tail, sizeof tail);
     assert_non_null(at);
     at[sizeof tail - 1] = 0;
-    assert_int_equal(leat_machine_restore(m, bytes, count), LEAT_OK);
-    assert_int_equal(m->streams[0].logs[0].jumped_to, 0);
+    assert_int_equal(leat_machine_restore(it.m, bytes, count), LEAT_OK);
+    assert_int_equal(it.m->streams[0].logs[0].jumped_to, 0);
     leat_mem_free(bytes);
-    assert_int_equal(leat_machine_snapshot(m, &bytes, &count), LEAT_OK);
-    assert_int_equal(leat_machine_restore(m, bytes, count), LEAT_OK);
-    assert_int_equal(leat_machine_snapshot(m, &again, &count_again), LEAT_OK);
+    assert_int_equal(leat_machine_snapshot(it.m, &bytes, &count), LEAT_OK);
+    assert_int_equal(leat_machine_restore(it.m, bytes, count), LEAT_OK);
+    assert_int_equal(leat_machine_snapshot(it.m, &again, &count_again), LEAT_OK);
     assert_true(count == count_again && memcmp(bytes, again, count) == 0);
     leat_mem_free(bytes);
     leat_mem_free(again);
-    leat_machine_fini(m);
-    free(m);
-    free(command);
+    machines_free(&it);
 }
 
 /* Goal: voters of all versions decide alike, whichever number of fields the entry's head says it has. */
