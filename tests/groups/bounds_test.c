@@ -96,13 +96,7 @@ static void full_home_serves_the_groups_that_it_has(void **state)
     struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", streams, 2);
     ask_join(home, &r);
     struct leat_groups *groups = home->groups;
-    for (unsigned i = groups->group_count; i < LEAT_GROUPS_PER_HOME_MAX; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "group-%u", i);
-        struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
-        assert_non_null(group);
-        leat_groups_group_add(groups, group);
-    }
+    home_fill(home);
     assert_non_null(leat_groups_lacks(groups, 0, 1, 0, 0));
     assert_null(leat_groups_lacks(groups, 0, 0, 1, 0));
     leat_groups_group_find(groups, "readers")->maker = 5;
@@ -131,11 +125,7 @@ static void commit_of_what_is_there_needs_no_room(void **state)
 {
     (void)state;
     static struct leat_groups_room room;
-    struct home *home = home_new(1, true);
-    memset(&room, 0, sizeof room);
-    room.bytes_max = UINT64_MAX;
-    home->calm = true;
-    home->room = &room;
+    struct home *home = roomy_home(&room);
     home_restart(home);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, "note"), LEAT_OK);
     room.bytes_max = room.bytes;
@@ -195,10 +185,7 @@ static void instance_that_comes_again_fences_who_waits(void **state)
     (void)state;
     struct home *home = calm_home();
     struct ask_group *a = join_new("", "a", "m"), *b = join_new("", "b", "m");
-    start(home, a);
-    start(home, b);
-    await(home, a);
-    await(home, b);
+    answer_both(home, a, b);
     assert_true(a->r.rc == LEAT_OK && b->r.rc == LEAT_OK);
     struct ask_group *other = a->call.member_count ? b : a; /* who does not lead */
     const char *instance = other == b ? "b" : "a";
@@ -233,22 +220,31 @@ static void largest_batch_counts_for_its_buffers(void **state)
     home_free(home);
 }
 
+/* A member of the parallel group "readers", and the member's commit of these rows. */
+static struct leat_groups_request
+parallel_commit(struct home *home, const struct leat_groups_offset *rows, uint32_t count)
+{
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+    r.mode = LEAT_GROUPS_PARALLEL;
+    ask_join(home, &r);
+    home_run(home, 10 * MS);
+    struct leat_groups_request c = native_request(LEAT_GROUPS_COMMIT, "readers", NULL, 0);
+    c.generation = 1;
+    c.commits = rows;
+    c.commit_count = count;
+    memcpy(c.member, r.member, sizeof c.member);
+    return c;
+}
+
 /* Goal: a home that goes while logs are asked about segment groups leaves each question; the last answer ends the
  * commit. */
 static void home_that_goes_leaves_its_questions(void **state)
 {
     (void)state;
     struct home *home = calm_home();
-    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-    r.mode = LEAT_GROUPS_PARALLEL;
-    ask_join(home, &r);
-    home_run(home, 10 * MS);
     struct leat_groups_offset rows[] = {{.log = {STREAM, 0, 0}, .offset = 5},
                                         {.log = {STREAM, 1, 0}, .offset = 5}};
-    struct leat_groups_request c = {
-        .kind = LEAT_GROUPS_COMMIT, .generation = 1, .commits = rows, .commit_count = 2};
-    snprintf(c.group, sizeof c.group, "readers");
-    memcpy(c.member, r.member, sizeof c.member);
+    struct leat_groups_request c = parallel_commit(home, rows, 2);
     bool answered;
     ask_begin(home, &c, &answered);
     assert_false(answered);
@@ -266,17 +262,10 @@ static void commit_waits_for_each_of_its_questions(void **state)
 {
     (void)state;
     struct home *home = calm_home();
-    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-    r.mode = LEAT_GROUPS_PARALLEL;
-    ask_join(home, &r);
-    home_run(home, 10 * MS);
     struct leat_groups_offset rows[] = {{.log = {STREAM, 0, 0}, .offset = 5},
                                         {.log = {STREAM, 1, 0}, .offset = 5},
                                         {.log = {STREAM, 2, 0}, .offset = 5}};
-    struct leat_groups_request c = {
-        .kind = LEAT_GROUPS_COMMIT, .generation = 1, .commits = rows, .commit_count = 3};
-    snprintf(c.group, sizeof c.group, "readers");
-    memcpy(c.member, r.member, sizeof c.member);
+    struct leat_groups_request c = parallel_commit(home, rows, 3);
     unsigned batches = home->batch_count;
     bool answered;
     ask_begin(home, &c, &answered);
@@ -318,12 +307,7 @@ static void parallel_set_takes_no_client_of_groups(void **state)
 {
     (void)state;
     struct home *home = calm_home();
-    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-    r.mode = LEAT_GROUPS_PARALLEL;
-    ask_join(home, &r);
-    r.kind = LEAT_GROUPS_LEAVE;
-    assert_int_equal(ask(home, &r), LEAT_OK);
-    home_run(home, 10 * MS);
+    come_and_go(home, "readers", LEAT_GROUPS_PARALLEL);
     assert_int_equal(leat_groups_group_find(home->groups, "readers")->member_count, 0);
     assert_int_equal(answer_of(home, join_new("", "", "m")), LEAT_E_OTHER_PROTOCOL);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""),
@@ -513,11 +497,8 @@ static void home_that_is_not_read_is_waited_for_in_time(void **state)
 {
     (void)state;
     static struct leat_groups_room room;
-    struct home *home = home_new(1, true);
-    memset(&room, 0, sizeof room);
-    room.bytes_max = UINT64_MAX;
-    home->calm = home->unread = true;
-    home->room = &room;
+    struct home *home = roomy_home(&room);
+    home->unread = true;
     home_restart(home);
     uint64_t by_us = home->groups->read_by_us;
     assert_int_equal(by_us, home->now_us + LEAT_GROUPS_READ_US_MAX);
@@ -563,26 +544,14 @@ static void group_that_waited_for_other_tables_is_new(void **state)
 {
     (void)state;
     static struct leat_groups_room room;
-    struct home *home = home_new(1, true);
-    memset(&room, 0, sizeof room);
-    room.bytes_max = UINT64_MAX;
+    struct home *home = roomy_home(&room);
     room.unread = 1; /* another home's */
-    home->calm = true;
     home->now_us = 10ull * RETENTION;
     home->retention_us = RETENTION;
-    home->room = &room;
     home_restart(home);
     struct leat_groups_request wake = {.kind = LEAT_GROUPS_FETCH, .answer_bytes_max = SIZE_MAX};
     assert_int_equal(ask(home, &wake), LEAT_OK);
-    struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
-    struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
-    start(home, c);
-    home_run(home, 20 * MS);
-    assert_false(c->answered);
-    room.unread = 0;
-    home_run(home, 20 * MS);
-    assert_true(c->answered);
-    assert_int_equal(rc_of(c), LEAT_OK);
+    commit_waits_for_tables(home, 0);
     assert_int_equal(fetched(home, 0, NULL), 5);
     home_free(home);
 }

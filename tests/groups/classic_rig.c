@@ -58,6 +58,14 @@ void await(struct home *home, struct ask_group *a)
     assert_true(a->answered);
 }
 
+void answer_both(struct home *home, struct ask_group *a, struct ask_group *b)
+{
+    start(home, a);
+    start(home, b);
+    await(home, a);
+    await(home, b);
+}
+
 leat_err rc_of(struct ask_group *a)
 {
     leat_err rc = a->r.rc;
@@ -135,6 +143,28 @@ struct ask_group *commit_new(const char *member, uint32_t generation,
     a->r.commits = rows;
     a->r.commit_count = count;
     return a;
+}
+
+void commit_waits_for_tables(struct home *home, uint32_t log)
+{
+    struct leat_groups_offset row = {.log = {7, log, 0}, .group = -1, .offset = 5};
+    struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
+    start(home, c);
+    home_run(home, 20000);
+    assert_false(c->answered);
+    home->room->unread = 0;
+    home_run(home, 20000);
+    assert_true(c->answered);
+    assert_int_equal(rc_of(c), LEAT_OK);
+}
+
+void classic_head_write(struct leat_msg_writer *writer, uint32_t fields, uint32_t members)
+{
+    leat_msg_write_array(writer, fields);
+    for (unsigned i = 0; i < 3; i++)
+        leat_msg_write_bin(writer, "x", 1);
+    leat_msg_write_u64(writer, LEAT_CLASSIC_EMPTY);
+    leat_msg_write_array(writer, members);
 }
 
 void share_out(struct ask_group *sync, const struct leat_classic_call *joined)

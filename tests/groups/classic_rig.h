@@ -24,6 +24,8 @@ struct ask_group *commit_new(const char *member, uint32_t generation,
 void ask_free(struct ask_group *a);
 void start(struct home *home, struct ask_group *a);
 void await(struct home *home, struct ask_group *a);
+/** Start both, then await both. */
+void answer_both(struct home *home, struct ask_group *a, struct ask_group *b);
 /** Its answer; it is freed. */
 leat_err rc_of(struct ask_group *a);
 /** The same, from its start on. */
@@ -34,6 +36,10 @@ leat_err commit(struct home *home, const char *member, uint32_t generation, uint
                 uint64_t offset, const char *metadata);
 /** The committed offset of that log; UINT64_MAX: nothing is committed. */
 uint64_t fetched(struct home *home, uint32_t log, const char *metadata);
+/** A commit of offset 5 of that log is answered when the other tables of the home's room are read, and not before. */
+void commit_waits_for_tables(struct home *home, uint32_t log);
+/** A stored classic group of so many fields (5 are right), up to the head of its members. */
+void classic_head_write(struct leat_msg_writer *writer, uint32_t fields, uint32_t members);
 /** Everybody gets its own name as an assignment. */
 void share_out(struct ask_group *sync, const struct leat_classic_call *joined);
 /** A classic group of one member that owns all; the member's name and generation. */

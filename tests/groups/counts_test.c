@@ -300,10 +300,7 @@ static void share_without_memory_is_told(void **state)
     for (unsigned fails = 1; fails < 12; fails++) {
         struct home *home = calm_home();
         struct ask_group *a = join_new("", "a", "m"), *b = join_new("", "b", "m");
-        start(home, a);
-        start(home, b);
-        await(home, a);
-        await(home, b);
+        answer_both(home, a, b);
         home_run(home, 10 * MS);
         bool a_leads = a->call.member_count > 0;
         struct ask_group *leader = a_leads ? a : b, *other = a_leads ? b : a;

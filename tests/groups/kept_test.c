@@ -343,12 +343,7 @@ static void group_that_changes_its_protocol_is_the_same_after_a_start(void **sta
     struct home *home = calm_home();
     for (uint32_t round = 0; round < 3; round++) {
         char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-        struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-        ask_join(home, &join);
-        struct leat_groups_request gone = native_request(LEAT_GROUPS_LEAVE, "readers", &STREAM, 1);
-        memcpy(gone.member, join.member, sizeof gone.member);
-        assert_int_equal(ask(home, &gone), LEAT_OK);
-        home_run(home, 10 * MS);
+        come_and_go(home, "readers", LEAT_GROUPS_ORDERED);
         home_restart(home);
         const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
         assert_int_equal(group->mode, LEAT_GROUPS_ORDERED);
@@ -431,12 +426,7 @@ static void commit_has_room_for_its_group(void **state)
     for (unsigned classic = 0; classic < 2; classic++) {
         struct home *home = calm_home();
         const struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
-        struct leat_groups_request join = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
-        ask_join(home, &join);
-        struct leat_groups_request gone = native_request(LEAT_GROUPS_LEAVE, "readers", &STREAM, 1);
-        memcpy(gone.member, join.member, sizeof gone.member);
-        assert_int_equal(ask(home, &gone), LEAT_OK);
-        home_run(home, 10 * MS);
+        come_and_go(home, "readers", LEAT_GROUPS_ORDERED);
         batch_leave(home, 2000);
         struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
         if (!classic) c->r.classic = NULL;

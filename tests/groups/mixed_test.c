@@ -10,12 +10,9 @@ static const uint32_t STREAM = 7;
 /* A native member of "readers"; its id, where it is taken. */
 static leat_err native_join(struct home *home, enum leat_groups_mode mode, char *out_member)
 {
-    struct leat_groups_request r = {.kind = LEAT_GROUPS_JOIN,
-                                    .answer_bytes_max = SIZE_MAX,
-                                    .mode = mode,
-                                    .session_ms = 2000,
-                                    .streams = &STREAM,
-                                    .stream_count = 1};
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
+    r.mode = mode;
+    r.session_ms = 2000;
     leat_err rc = ask(home, &r);
     leat_mem_free(r.assigned);
     snprintf(out_member, LEAT_GROUPS_MEMBER_BYTES_MAX + 1, "%s", r.member);
@@ -241,23 +238,9 @@ static void stored_set_is_taken_whole_or_not_at_all(void **state)
 static bool change_reads(const char *value, uint32_t value_bytes)
 {
     struct home *home = calm_home();
-    uint8_t bytes[2048];
-    struct leat_batch_builder builder;
-    struct leat_batch batch;
-    leat_batch_builder_init(&builder, bytes, sizeof bytes);
-    assert_int_equal(
-        leat_batch_builder_add(&builder, 1000, NULL, 0, value, value_bytes, NULL, 0, 0), LEAT_OK);
-    uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
-    assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
-    struct leat_log_app app = leat_groups_app(home->groups);
-    app.on_replay(app.ctx, &batch);
+    home_replay(home, value, value_bytes);
     bool reads = leat_groups_broken(home->groups) == NULL;
-    for (unsigned i = 0; i < home->batch_count; i++) /* home_free() would read the table again */
-        free(home->batches[i].bytes);
-    leat_groups_destroy(&home->groups);
-    leat_timers_fini(&home->timers);
-    free(home->snapshot);
-    free(home);
+    home_drop(home);
     return reads;
 }
 

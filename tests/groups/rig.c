@@ -232,15 +232,55 @@ void home_restart(struct home *home)
     home_open_whole(home);
 }
 
-void home_free(struct home *home)
+void home_drop(struct home *home)
 {
-    home_restart(home);
     leat_groups_destroy(&home->groups);
     leat_timers_fini(&home->timers);
     for (unsigned i = 0; i < home->batch_count; i++)
         free(home->batches[i].bytes);
     free(home->snapshot);
     free(home);
+}
+
+void home_free(struct home *home)
+{
+    home_restart(home);
+    home_drop(home);
+}
+
+void home_replay(struct home *home, const void *value, size_t bytes)
+{
+    static uint8_t room[4096];
+    struct leat_batch_builder builder;
+    struct leat_batch batch;
+    leat_batch_builder_init(&builder, room, sizeof room);
+    assert_int_equal(leat_batch_builder_add(&builder, 1000, NULL, 0, value, bytes, NULL, 0, 0),
+                     LEAT_OK);
+    uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+    assert_int_equal(leat_batch_check(room, total, &batch, NULL), LEAT_OK);
+    struct leat_log_app app = leat_groups_app(home->groups);
+    app.on_replay(app.ctx, &batch);
+}
+
+void home_fill(struct home *home)
+{
+    for (unsigned n = 0; home->groups->group_count < LEAT_GROUPS_PER_HOME_MAX; n++) {
+        char name[32];
+        snprintf(name, sizeof name, "group-%u", n);
+        struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
+        assert_non_null(group);
+        leat_groups_group_add(home->groups, group);
+    }
+}
+
+struct home *roomy_home(struct leat_groups_room *room)
+{
+    struct home *home = home_new(1, true);
+    memset(room, 0, sizeof *room);
+    room->bytes_max = UINT64_MAX;
+    home->room = room;
+    home->calm = true;
+    return home;
 }
 
 void home_done(struct leat_groups_request *request)
@@ -290,6 +330,17 @@ void ask_join(struct home *home, struct leat_groups_request *join)
 {
     assert_int_equal(ask(home, join), LEAT_OK);
     leat_mem_free(join->assigned);
+}
+
+void come_and_go(struct home *home, const char *group, enum leat_groups_mode mode)
+{
+    static const uint32_t stream = 7;
+    struct leat_groups_request r = native_request(LEAT_GROUPS_JOIN, group, &stream, 1);
+    r.mode = mode;
+    ask_join(home, &r);
+    r.kind = LEAT_GROUPS_LEAVE;
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    home_run(home, 10000);
 }
 
 struct home *calm_home(void)

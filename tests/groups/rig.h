@@ -66,7 +66,12 @@ struct home {
 struct home *home_new(uint64_t seed, bool parallel);
 /** A calm home whose log has begun: the home has answered a request. */
 struct home *calm_home(void);
+/** A calm home whose next restart is in this room, which has no limit; the home has not begun. */
+struct home *roomy_home(struct leat_groups_room *room);
+/** Ends the home, and starts it once more before: its log reads. */
 void home_free(struct home *home);
+/** The same, without a last start that reads the log again. */
+void home_drop(struct home *home);
 void home_run(struct home *home, uint64_t us);
 /** Read from the home log again; it may lack memory, or break for it. */
 leat_err home_open(struct home *home);
@@ -76,6 +81,10 @@ void home_close(struct home *home);
 void home_roll(struct home *home);
 /** Stop as kill -9 does: what was acked stays, what was on its way stays or not. */
 void home_restart(struct home *home);
+/** The home reads a record with this value from its log. */
+void home_replay(struct home *home, const void *value, size_t bytes);
+/** As many groups as a home may have: those that are there, "group-0", "group-1" and so on. */
+void home_fill(struct home *home);
 /** on_done of a request whose owner is a bool. */
 void home_done(struct leat_groups_request *request);
 /** A request to a native group, with a session of 30 s. */
@@ -87,5 +96,7 @@ bool ask_begin(struct home *home, struct leat_groups_request *request, bool *ans
 leat_err ask(struct home *home, struct leat_groups_request *request);
 /** The same, of a join that is taken; what the member owns is given back. */
 void ask_join(struct home *home, struct leat_groups_request *join);
+/** A member joins a native group, to read stream 7, and leaves the group: the group stays, with its logs. */
+void come_and_go(struct home *home, const char *group, enum leat_groups_mode mode);
 
 #endif

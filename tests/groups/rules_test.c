@@ -256,10 +256,7 @@ static void member_that_joins_again_is_what_it_says_now(void **state)
     a->call.needs_id = b->call.needs_id = false;
     b->call.protocols = both;
     b->call.protocol_count = 2;
-    start(home, a);
-    start(home, b);
-    await(home, a);
-    await(home, b);
+    answer_both(home, a, b);
     const struct leat_classic *classic = leat_groups_group_find(home->groups, "readers")->classic;
     assert_string_equal(classic->protocol, "range");
     struct ask_group *again = join_new(a->r.member, "", "z");
@@ -301,10 +298,7 @@ static void static_member_that_comes_again_learns_who_leads(void **state)
         const bool led = row & 1, can_skip = row & 2;
         struct home *home = calm_home();
         struct ask_group *a = join_new("", "cellar", "m"), *b = join_new("", "attic", "m");
-        start(home, a);
-        start(home, b);
-        await(home, a);
-        await(home, b);
+        answer_both(home, a, b);
         struct ask_group *sync = sync_new(a->r.member, 1);
         sync->call.instance = text("cellar");
         share_out(sync, &a->call);

@@ -78,28 +78,16 @@ static void commits_are_the_same_after_a_start(void **state)
 static bool group_record_reads(const char *name, uint32_t group_fields, uint32_t generation)
 {
     struct home *home = calm_home();
-    uint8_t value[512], bytes[1024];
+    uint8_t value[512];
     struct leat_msg_writer writer;
-    struct leat_batch_builder builder;
-    struct leat_batch batch;
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
     leat_msg_writer_init(&writer, value, sizeof value);
     leat_msg_write_array(&writer, 4);
     leat_msg_write_u64(&writer, RECORD_CLASSIC_GROUP);
     leat_msg_write_string(&writer, name, strlen(name));
     leat_msg_write_u64(&writer, generation);
-    leat_msg_write_array(&writer, group_fields);
-    for (unsigned i = 0; i < 3; i++)
-        leat_msg_write_bin(&writer, "x", 1);
-    leat_msg_write_u64(&writer, 0);
-    leat_msg_write_array(&writer, 0);
-    leat_batch_builder_init(&builder, bytes, sizeof bytes);
-    assert_int_equal(
-        leat_batch_builder_add(&builder, 1000, NULL, 0, value, writer.used, NULL, 0, 0), LEAT_OK);
-    uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
-    assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
-    struct leat_log_app app = leat_groups_app(home->groups);
-    app.on_replay(app.ctx, &batch);
+    classic_head_write(&writer, group_fields, 0);
+    home_replay(home, value, writer.used);
     bool reads = leat_groups_broken(home->groups) == NULL;
     struct leat_group *group = leat_groups_group_find(home->groups, name);
     assert_int_equal(group != NULL && group->generation == generation, reads);
@@ -342,17 +330,10 @@ static void stored_set_beyond_a_full_home_breaks_the_table(void **state)
     for (unsigned kind = 0; kind < 2; kind++)
         for (unsigned known = 0; known < 2; known++) {
             struct home *home = calm_home();
-            uint8_t value[1024], bytes[2048];
+            uint8_t value[1024];
             struct leat_msg_writer writer;
-            struct leat_batch_builder builder;
-            struct leat_batch batch;
             char name[32];
-            for (unsigned n = 0; home->groups->group_count < LEAT_GROUPS_PER_HOME_MAX; n++) {
-                snprintf(name, sizeof name, "group-%u", n);
-                struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
-                assert_non_null(group);
-                leat_groups_group_add(home->groups, group);
-            }
+            home_fill(home);
             snprintf(name, sizeof name, "group-%u", known ? 7 : LEAT_GROUPS_PER_HOME_MAX);
             struct leat_group *group = leat_group_create(name, LEAT_GROUPS_ORDERED);
             struct leat_classic *classic = leat_classic_create();
@@ -370,14 +351,7 @@ static void stored_set_beyond_a_full_home_breaks_the_table(void **state)
             }
             leat_group_destroy(&group);
             leat_classic_destroy(&classic);
-            leat_batch_builder_init(&builder, bytes, sizeof bytes);
-            assert_int_equal(
-                leat_batch_builder_add(&builder, 1000, NULL, 0, value, writer.used, NULL, 0, 0),
-                LEAT_OK);
-            uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
-            assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
-            struct leat_log_app app = leat_groups_app(home->groups);
-            app.on_replay(app.ctx, &batch);
+            home_replay(home, value, writer.used);
             assert_int_equal(leat_groups_broken(home->groups) == NULL, known);
             assert_int_equal(home->groups->group_count, LEAT_GROUPS_PER_HOME_MAX);
             if (known) assert_int_equal(leat_groups_group_find(home->groups, name)->generation, 9);
@@ -426,11 +400,7 @@ static void stored_protocols_come_in_pairs(void **state)
         struct leat_msg_writer writer;
         struct leat_msg_reader reader;
         leat_msg_writer_init(&writer, bytes, sizeof bytes);
-        leat_msg_write_array(&writer, 5);
-        for (unsigned i = 0; i < 3; i++)
-            leat_msg_write_bin(&writer, "x", 1);
-        leat_msg_write_u64(&writer, 0);
-        leat_msg_write_array(&writer, 1);
+        classic_head_write(&writer, 5, 1);
         leat_msg_write_array(&writer, 8);
         leat_msg_write_bin(&writer, "id", 2);
         leat_msg_write_u64(&writer, 1000);
@@ -456,11 +426,7 @@ static void stored_member_has_fields(void **state)
     struct leat_msg_writer writer;
     struct leat_msg_reader reader;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_write_array(&writer, 5);
-    for (unsigned i = 0; i < 3; i++)
-        leat_msg_write_bin(&writer, "x", 1);
-    leat_msg_write_u64(&writer, 0);
-    leat_msg_write_array(&writer, 1);
+    classic_head_write(&writer, 5, 1);
     leat_msg_write_array(&writer, 0);
     leat_msg_reader_init(&reader, bytes, writer.used);
     assert_null(leat_classic_decode(&reader));

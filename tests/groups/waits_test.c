@@ -10,12 +10,9 @@ static const uint32_t STREAM = 7, OTHER = LARGE_STREAM + 3;
 
 static struct leat_groups_request native(enum leat_groups_kind kind, uint32_t session_ms)
 {
-    return (struct leat_groups_request){.kind = kind,
-                                        .group = "natives",
-                                        .answer_bytes_max = SIZE_MAX,
-                                        .session_ms = session_ms,
-                                        .streams = &STREAM,
-                                        .stream_count = 1};
+    struct leat_groups_request r = native_request(kind, "natives", &STREAM, 1);
+    r.session_ms = session_ms;
+    return r;
 }
 
 /* Goal: while a home waits for its log to take its first batch, members are neither silent nor groups unused, however
@@ -124,12 +121,7 @@ static void group_without_logs_takes_another_mode(void **state)
     struct home *home = home_new(1, true);
     home->calm = true;
     struct leat_groups_request join = native(LEAT_GROUPS_JOIN, 30000);
-    struct leat_groups_request leaves = native(LEAT_GROUPS_LEAVE, 0);
-    ask_join(home, &join);
-    memcpy(leaves.member, join.member, sizeof leaves.member);
-    assert_int_equal(ask(home, &leaves), LEAT_OK);
-    home_run(home, 10 * MS);
-    join.member[0] = '\0';
+    come_and_go(home, "natives", LEAT_GROUPS_ORDERED);
     join.mode = LEAT_GROUPS_PARALLEL;
     assert_int_equal(ask(home, &join), LEAT_E_INVALID);
     leat_groups_on_stream_deleted(home->groups, STREAM);
@@ -235,10 +227,7 @@ static void shares_of_an_attempt_before_are_forgotten(void **state)
     (void)state;
     struct home *home = calm_home();
     struct ask_group *a = join_new("", "a", "m"), *b = join_new("", "b", "m");
-    start(home, a);
-    start(home, b);
-    await(home, a);
-    await(home, b);
+    answer_both(home, a, b);
     home_run(home, 10 * MS);
     struct ask_group *leader = a->call.member_count > 0 ? a : b;
     for (unsigned attempt = 0; attempt < 2; attempt++) {
@@ -377,15 +366,7 @@ static void new_log_waits_for_other_tables(void **state)
     home->room = &room;
     home_restart(home);
     assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 6, ""), LEAT_OK);
-    struct leat_groups_offset row = {.log = {STREAM, 1, 0}, .group = -1, .offset = 5};
-    struct ask_group *c = commit_new("", LEAT_CLASSIC_GENERATION_NONE, &row, 1);
-    start(home, c);
-    home_run(home, 20 * MS);
-    assert_false(c->answered);
-    room.unread = 0;
-    home_run(home, 20 * MS);
-    assert_true(c->answered);
-    assert_int_equal(rc_of(c), LEAT_OK);
+    commit_waits_for_tables(home, 1);
     home_free(home);
 }
 
