@@ -51,6 +51,18 @@ static inline void calm(void)
     leat_timer_stop(&rig->timers, &rig->primary->timer);
 }
 
+/* What begun() makes, closed with both copies, and calm. */
+static inline void closed_at_128(void)
+{
+    begun();
+    calm();
+    set->state = REP_SET_CLOSED;
+    set->seg->state = LEAT_SEGMENT_CLOSED;
+    set->seg->extent = (struct leat_extent){128, 128};
+    set->copies[0]->state = set->copies[1]->state = REP_COPY_CLOSED;
+    set->copies[0]->peer->open_count = set->copies[1]->peer->open_count = 0;
+}
+
 static inline void armed_trace(void)
 {
     const struct leat_timer *timer = &rig->primary->timer;
