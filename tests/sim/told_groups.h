@@ -7,7 +7,7 @@
 
 enum sim_group {
     SIM_GROUP_MEMBERS, /* pull.c's, native */
-    SIM_GROUP_KAFKA,   /* kafka_pull.c's */
+    SIM_GROUP_KAFKA,   /* kafka_pull_group.c's */
     SIM_GROUP_SHARERS, /* pull.c's, in parallel mode: it commits no offsets of logs */
     SIM_GROUP_KEPT,    /* the clerk's: what it has committed is known exactly */
     SIM_GROUP_GONE,    /* the clerk's: deleted, whenever somebody looks */
