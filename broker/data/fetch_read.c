@@ -231,7 +231,8 @@ static bool fetch_take_result(struct leat_fetch_read *read)
     leat_err code = read->rc != LEAT_OK ? read->rc : read->read.rc;
     if (code == LEAT_E_NO_MEMORY && read->read.disk_buffer == NULL && read->rc == LEAT_OK) {
         if (fetch->bytes == 0) return fetch_again_with_buffer(read);
-        /* The batches in memory go out now; the rest begins the next request. */
+        /* The batches in memory go out now, however few; the rest begins the next request. */
+        fetch->full = true;
         code = LEAT_OK;
         read->read.bytes = 0;
         read->read.max_bytes = 0;

@@ -70,7 +70,7 @@ static void buffer_is_waited_for_later(void **state)
 }
 
 /* Goal: without memory, a fetch that nobody wants any more ends, and a fetch that has bytes is answered with these
- * bytes. A fetch that has a buffer already is refused: there is no more memory to be had. */
+ * bytes, however many it asked for. A fetch that has a buffer already is refused: there is no more memory to be had. */
 static void run_without_memory_is_left(void **state)
 {
     (void)state;
@@ -86,6 +86,7 @@ static void run_without_memory_is_left(void **state)
     assert_true(leat_fetch_read_at(&it.fetch));
     assert_null(it.fetch.at);
     assert_false(it.fetch.refused);
+    assert_true(it.fetch.full);
     assert_int_equal(it.items[0].result.code, LEAT_OK);
     assert_int_equal(it.items[0].result.bytes, 0);
     assert_int_equal(it.items[0].result.next.segment, 0);
