@@ -94,7 +94,8 @@ static bool is_over(const struct leat_core *core, const struct leat_takeover *ta
 {
     const struct leat_stream *stream = leat_stream_find(core, takeover->ref.stream);
     if (takeover->over || leat_replicate_stream_is_deleted(core, takeover->ref.stream)) return true;
-    return stream != NULL && !LEAT_BUG(STALE_TAKEOVER_STAYS) &&
+    bool stays = LEAT_BUG(STALE_TAKEOVER_STAYS) || LEAT_BUG(ADOPTED_FOR_THE_PAST);
+    return stream != NULL && !stays &&
            !leat_core_still_owns(core, stream->desc, takeover->ref.streamlet, takeover->epoch);
 }
 

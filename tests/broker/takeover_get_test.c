@@ -514,7 +514,7 @@ static void older_segment_is_looked_for_for_some_time(void **state)
     }
 }
 
-/* Goal: the pauses between two looks grow to a limit, so that a thousand logs that lack segments leave the core time. */
+/* Goal: the pauses between two looks grow to a limit: a thousand logs that lack segments leave the core time. */
 static void older_segment_is_looked_for_less_and_less_often(void **state)
 {
     (void)state;

@@ -62,7 +62,8 @@ leat_err steps_add(uint32_t n, int32_t streamlet);
 leat_err steps_add_sized(uint32_t n, int32_t streamlet, uint32_t bytes);
 /** Records `from` to `to`, each of which is taken. */
 void add(uint32_t from, uint32_t to, int32_t streamlet);
-/** A record whose fate is in told_of (until then 7/7/7) and told_count; with `another`, record 9 is added when the fate is told. */
+/** A record whose fate is in told_of (until then 7/7/7) and told_count. With `another`, record 9 is added when the fate
+ * is told. */
 void add_told(int32_t streamlet, bool another);
 /** The very first append of a producer, whose sequence is 0, is under way: record 1. */
 void first_under_way(void);
