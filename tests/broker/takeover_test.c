@@ -314,7 +314,7 @@ static void older_segments_that_are_nowhere_hold_no_place(void **state)
     begin();
     for (uint32_t i = 0; i < 2 * LEAT_TAKEOVER_OLDER_MAX; i++) {
         struct leat_takeover *takeover = takeover_create(
-            &alone.cores[HOME], (struct leat_log_ref){7, i, 1}, (struct leat_epoch){6});
+            &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
         takeover->state = TAKEOVER_OLDER;
         takeover->extent.bytes = 1;
         takeover->again_us = i < LEAT_TAKEOVER_OLDER_MAX ? UINT64_MAX : 0;
