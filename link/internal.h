@@ -82,6 +82,8 @@ struct leat_link {
     uint32_t slots_out;
     uint32_t attempts; /* failed in a row */
     uint64_t try_at_us, since_us, heard_us, pinged_us;
+    /* So long this actor stood still itself, since the peer was heard at late_of_us. */
+    uint64_t late_us, late_of_us;
     struct leat_error why; /* the first cause of the connection's end */
 };
 

@@ -167,13 +167,20 @@ void leat_link_retry(struct leat_link *link)
 
 /* ---- time ---- */
 
+/* From when the peer's silence counts. What the peer's user is told is when the peer was heard, and nothing else: the
+ * coordinator takes that for the leader's word. */
+static uint64_t silent_from(const struct leat_link *link)
+{
+    return link->heard_us + (link->late_of_us == link->heard_us ? link->late_us : 0);
+}
+
 static uint64_t link_up_sweep(struct leat_link *link, uint64_t now_us)
 {
     struct leat_links *links = link->links;
     uint64_t next_us = UINT64_MAX;
     leat_link_calls_expire(link, now_us, &next_us);
     if (link->state != LINK_UP) return next_us;
-    uint64_t silent_us = link->heard_us + links->silence_us;
+    uint64_t silent_us = silent_from(link) + links->silence_us;
     if (now_us >= silent_us) {
         leat_link_cut(link, LEAT_E_TIMEOUT, "nothing was heard of the peer for too long");
         return next_us;
@@ -215,14 +222,18 @@ static uint64_t link_sweep(struct leat_link *link, uint64_t now_us)
 }
 
 /* SUBTLE: when this actor itself ran late, bytes of the peers may lie unread in the sockets. Without this a stall of
- * two seconds here cut every link of the node. A sweep that ran late cuts no link: the bytes are read before the next
- * sweep. */
+ * two seconds here cut every link of the node. The first sweep that ran late in a silence cuts no link: the bytes are
+ * read before the next sweep. If no late sweep ever cut a link, a dead peer's link would stay where all sweeps are
+ * late. */
 static void link_excuse(struct leat_link *link, uint64_t late_us, uint64_t now_us)
 {
     const struct leat_links *links = link->links;
     uint64_t next_us = now_us + links->ping_us;
-    link->heard_us = leat_late_heard(link->heard_us, late_us, now_us);
-    if (next_us > link->heard_us + links->silence_us) link->heard_us = next_us - links->silence_us;
+    uint64_t from_us = leat_late_heard(silent_from(link), late_us, now_us);
+    bool first = link->late_of_us != link->heard_us;
+    if (first && next_us > from_us + links->silence_us) from_us = next_us - links->silence_us;
+    link->late_of_us = link->heard_us;
+    link->late_us = from_us - link->heard_us;
 }
 
 static void sweep(struct leat_timer *timer)

@@ -192,13 +192,14 @@ static void sweep_that_is_late_blames_nobody(void **state)
     links->next_us = played.now_us - PING - 1;
     sweeps();
     TRACE_IS("links were refused 11100\nexpire 0\nping 0\nexpire 1\nping 1\ntimer 100\n");
-    assert_int_equal(one->heard_us, played.now_us + PING - SILENCE);
-    assert_int_equal(two->heard_us, 10500 + PING + 1);
+    assert_int_equal(one->heard_us + one->late_us, played.now_us + PING - SILENCE);
+    assert_int_equal(two->heard_us + two->late_us, 10500 + PING + 1);
+    assert_true(one->heard_us == 10000 && two->heard_us == 10500); /* what users are told */
     two->heard_us = 9000; /* late by more than the silence */
     links->next_us = 9000;
     sweeps();
     TRACE_IS("links were refused 11100\nexpire 0\nexpire 1\ntimer 100\n");
-    assert_int_equal(two->heard_us, played.now_us);
+    assert_int_equal(two->heard_us + two->late_us, played.now_us);
     played.now_us = 10000;
     two->heard_us = 10000;
     for (unsigned i = 0; i < 2 * SILENCE / PING; i++) { /* each second sweep is late */
@@ -228,8 +229,30 @@ static void sweep_that_is_late_blames_nobody(void **state)
     two->state = LINK_CONNECTING;
     two->since_us = played.now_us;
     sweeps();
-    assert_int_equal(two->heard_us, 10000);
+    assert_true(two->heard_us == 10000 && two->late_of_us != 10000);
     ends(two);
+}
+
+/* Goal: where every sweep is late by more than a ping a silent peer is disconnected all the same, and a peer that is
+ * heard between two sweeps stays. */
+static void late_sweeps_disconnect_a_silent_peer(void **state)
+{
+    (void)state;
+    creates();
+    struct leat_link *one = in_state(LINK_UP), *two = in_state(LINK_UP);
+    played.now_us = one->heard_us = two->heard_us = 10000;
+    for (unsigned i = 0; i < 2 * SILENCE / PING && two->state == LINK_UP; i++) {
+        links->next_us = played.now_us + PING;
+        played.now_us = links->next_us + PING + 1;
+        if (i > 0) one->heard_us = played.now_us - 1;
+        sweeps();
+    }
+    assert_int_equal(two->state, LINK_CLOSING);
+    assert_int_equal(one->state, LINK_UP);
+    assert_true(played.now_us >= 10000 + SILENCE);
+    trace_begin();
+    ends(two);
+    ends(one);
 }
 
 /* Goal: a sweep that nothing else is due for, or of links that are closing, arms none. */
@@ -337,6 +360,7 @@ int main(void)
         LINKS_TEST(sweep_ends_what_takes_too_long),
         LINKS_TEST(sweep_asks_who_is_silent),
         LINKS_TEST(sweep_that_is_late_blames_nobody),
+        LINKS_TEST(late_sweeps_disconnect_a_silent_peer),
         LINKS_TEST(sweep_of_what_is_closing_arms_none),
         LINKS_TEST(retry_tries_now),
         LINKS_TEST(cut_closes_once),
