@@ -306,8 +306,9 @@ static unsigned missed_tell(unsigned only, uint64_t count)
         if (!row->wanted || is_found(row)) continue;
         fprintf(stderr,
                 "%s is not found by %" PRIu64
-                " seeds (%s), nor by exploring: %u came to its rule\n",
-                row->cells[BUG], count, row->cells[WORLD], row->met);
+                " seeds (%s), nor by exploring: %u came to its rule%s\n",
+                row->cells[BUG], count, row->cells[WORLD], row->met,
+                row->met ? "" : " (is its file compiled? meson setup --reconfigure)");
         missed++;
     }
     for (unsigned bug = 1; bug < LEAT_BUGS_END; bug++) {
