@@ -457,13 +457,32 @@ static void better_choose(struct leat_primary *primary, uint64_t now_us)
     rep_set_settle(copy->set);
 }
 
+static void lacks_tell(struct leat_primary *primary, uint64_t now_us)
+{
+    unsigned count = 0;
+    if (primary->lacks_told || now_us < primary->lacks_since_us + REP_LACKS_TELL_US) return;
+    LEAT_LIST_EACH(&primary->deficit, it)
+    count++;
+    const struct rep_set *first = LEAT_CONTAINER(primary->deficit.next, struct rep_set, deficit);
+    const struct leat_log_ref log = first->log->options.ref;
+    primary->lacks_told = true;
+    leat_node_log_warn(
+        "replication: closed segments of this core's logs have had too few copies for %d s: %u of "
+        "them, the first is segment %llu of log %u/%u/%u; leat cluster status names the nodes",
+        REP_LACKS_TELL_US / 1000 / 1000, count, (unsigned long long)first->id.v, log.stream,
+        log.streamlet, log.log);
+}
+
 /* The last step of a recovery: the end is reported in the node log, since no caller waits for it. Copies that came
  * back with their node are not included. */
 static void whole_tell(struct leat_primary *primary, uint64_t now_us)
 {
     const uint64_t recopied_bytes = primary->accounts.recopied_bytes;
     if (!leat_list_empty(&primary->deficit)) {
-        if (primary->lacks_since_us) return;
+        if (primary->lacks_since_us) {
+            lacks_tell(primary, now_us);
+            return;
+        }
         primary->lacks_since_us = now_us;
         primary->lacks_bytes = recopied_bytes;
         return;
@@ -471,8 +490,10 @@ static void whole_tell(struct leat_primary *primary, uint64_t now_us)
     if (!primary->lacks_since_us) return;
     const uint64_t copied = recopied_bytes - primary->lacks_bytes;
     const uint64_t ms = (now_us - primary->lacks_since_us) / 1000;
+    const bool told = primary->lacks_told;
     primary->lacks_since_us = 0;
-    if (copied == 0) return;
+    primary->lacks_told = false;
+    if (copied == 0 && !told) return;
     leat_node_log_info(
         "replication: every closed segment of this core's logs has its copies again: %llu KiB "
         "were copied, %llu ms after one was missing",

@@ -22,6 +22,8 @@ enum {
     REP_CPU_EVERY = 16,        /* posts, of which one is measured */
     REP_RETRY_US = 200 * 1000, /* after failed attachments, AGAIN, and refusals at most */
     REP_REFUSAL_TELL_US = 30 * 1000 * 1000, /* between two lines of the same cause for it */
+    REP_LACKS_TELL_US =
+        10 * 1000 * 1000, /* closed segments lack copies: longer than a node's restart */
     /* A node that is met for the first time, and has refused nothing, is not called missing for so long. */
     REP_COMING_US = 30 * 1000 * 1000,
     REP_REFUSED_US = 2 * 1000, /* all have refused a copy: then so long, doubling with each time */
@@ -279,6 +281,7 @@ struct leat_primary {
     uint64_t wakes_at_us;             /* the next parked head is resumed for a copy then */
     /* Since when closed segments lack copies, and what had been copied then; 0: none does. */
     uint64_t lacks_since_us, lacks_bytes;
+    bool lacks_told; /* ... and the node log says so */
     struct leat_rep_accounts accounts;
     /* better.c */
     uint32_t places; /* counts changes among the nodes, from 1 */

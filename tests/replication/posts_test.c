@@ -136,9 +136,57 @@ static void what_was_copied_is_said_once_nothing_is_missing(void **state)
              "recopied(0, 1024), rig->primary->lacks_since_us = 0: -> lacks since 0, audited 9\n");
 }
 
+static unsigned lacking_sets;
+
+static void lacks(void)
+{
+    struct leat_primary_log log = {.options = {.ref = {7, 2, 1}}};
+    struct rep_set lacking[2] = {{.log = &log, .id = {5}}, {.log = &log, .id = {6}}};
+    calm();
+    for (unsigned i = 0; i < lacking_sets; i++)
+        leat_list_push_back(&rig->primary->deficit, &lacking[i].deficit);
+    rig->primary->recopy = &lacking[0]; /* another one is not chosen */
+    rep_recopy_step(rig->primary, rig->now_us);
+    rig->primary->recopy = NULL;
+    for (unsigned i = 0; i < lacking_sets; i++)
+        leat_list_remove(&lacking[i].deficit);
+    trace("-> told %d\n", rig->primary->lacks_told);
+}
+
+static void lacks_for(uint64_t us, unsigned sets, bool told)
+{
+    rig->now_us += us;
+    rig->primary->lacks_since_us = rig->now_us - us;
+    rig->primary->lacks_told = told;
+    lacking_sets = sets;
+}
+
+/* Goal: segments that lack copies for long are said once, and that they have them again is said then in any case. */
+static void what_lacks_copies_for_long_is_said_once(void **state)
+{
+    (void)state;
+    leat_node_log_set(node_log, NULL, LEAT_NODE_LOG_INFO);
+    CASE(begun, lacks, lacks_for(REP_LACKS_TELL_US - 1, 1, false));
+    CASE(begun, lacks, lacks_for(REP_LACKS_TELL_US, 2, false));
+    CASE(begun, lacks, lacks_for(REP_LACKS_TELL_US, 2, true));
+    CASE(begun, whole, recopied(1024, 1024), rig->primary->lacks_told = true);
+    assert_false(rig->primary->lacks_told);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
+    TRACE_IS("lacks_for(REP_LACKS_TELL_US - 1, 1, false): -> told 0\n"
+             "lacks_for(REP_LACKS_TELL_US, 2, false): \"replication: closed segments of this "
+             "core's logs have "
+             "had too few copies for 10 s: 2 of them, the first is segment 5 of log 7/2/1; leat "
+             "cluster status names the nodes\" -> told 1\n"
+             "lacks_for(REP_LACKS_TELL_US, 2, true): -> told 1\n"
+             "recopied(1024, 1024), rig->primary->lacks_told = true: \"replication: every closed "
+             "segment of this core's logs has its copies again: 0 KiB were copied, 5 ms after one "
+             "was missing\" -> lacks since 0, audited 0, again in 20000 us\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TRACE_TEST(what_lacks_copies_for_long_is_said_once),
         TRACE_TEST(version_stands_in_line_once_all_carry_it),
         TRACE_TEST(write_that_ended_is_used_again),
         TRACE_TEST(what_was_copied_is_said_once_nothing_is_missing),
