@@ -46,7 +46,10 @@ static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
     /* This fetch waits, so another fetch gets the buffer meanwhile. */
     if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer);
     fetch->buffer = NULL;
-    if (fetch->bytes > 0) return &fetch->ends;
+    if (fetch->bytes > 0) {
+        fetch->full = true; /* goes out now, however few bytes it has */
+        return &fetch->ends;
+    }
     leat_list_push_back(enough ? &fetch->peer->limited : &core->data->starved_reads, &fetch->link);
     return NULL;
 }
