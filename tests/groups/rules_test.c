@@ -384,8 +384,16 @@ static void broken_home_holds_no_request(void **state)
                     assert_false(joins[i]->answered);
                 }
             }
+        /* One has its rows already, and waits for its write. */
+        size_t bytes = leat_mem_bytes(LEAT_MEM_BROKER);
+        natives[0].assigned_count = 65536; /* more bytes than all else that may be given back */
+        natives[0].assigned = leat_mem_calloc(LEAT_MEM_BROKER, natives[0].assigned_count,
+                                              sizeof *natives[0].assigned);
+        assert_non_null(natives[0].assigned);
         leat_groups_break(home->groups, LEAT_E_DAMAGED, "a test");
         leat_groups_break(home->groups, LEAT_E_CLOSED, "another");
+        assert_true(!natives[0].assigned && natives[0].assigned_count == 0);
+        assert_true(leat_mem_bytes(LEAT_MEM_BROKER) <= bytes);
         assert_non_null(strstr(leat_groups_broken(home->groups), "a test"));
         leat_groups_nothing_add(home->groups);
         unsigned written = home->batch_count;
