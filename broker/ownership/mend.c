@@ -249,7 +249,7 @@ static void mends_step(struct leat_core *core)
         if (mend->here && !core->stopping && now_us >= mend->again_us) {
             leat_list_remove(&mend->link);
             leat_core_mail(core, mend->home, &mend->mail, ask_deliver);
-        } else if (!mend->here && ready && core->mends->going == NULL && now_us >= mend->again_us) {
+        } else if (ready && core->mends->going == NULL && now_us >= mend->again_us) {
             fetch_start(core, mend);
         }
     }

@@ -254,6 +254,23 @@ static void what_memory_has_is_tried_again_on_a_disk_that_refuses(void **state)
     }
 }
 
+/* Goal: other nodes are asked, too, for bytes that memory has no more when it is asked again. */
+static void other_nodes_are_asked_once_memory_has_it_no_more(void **state)
+{
+    (void)state;
+    begin();
+    asks();
+    store_says(LEAT_E_DISK_FULL, false);
+    alone_deliver();
+    later(LEAT_MEND_REFUSED_US);
+    alone_deliver();
+    store_says(LEAT_E_NOT_FOUND, false);
+    said_enough();
+    alone_deliver_all();
+    assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
+    end();
+}
+
 /* Goal: such a repair waits, in steps, while its log is about to move; and while the node stops. */
 static void what_memory_has_waits_for_a_move(void **state)
 {
@@ -605,6 +622,7 @@ int main(void)
         cmocka_unit_test(what_memory_has_is_written_anew),
         cmocka_unit_test(other_nodes_are_asked_where_memory_has_it_not),
         cmocka_unit_test(what_memory_has_is_tried_again_on_a_disk_that_refuses),
+        cmocka_unit_test(other_nodes_are_asked_once_memory_has_it_no_more),
         cmocka_unit_test(what_memory_has_waits_for_a_move),
         cmocka_unit_test(log_that_goes_is_not_mended),
         cmocka_unit_test(log_that_may_move_is_mended_later),
