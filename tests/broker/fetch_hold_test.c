@@ -175,8 +175,8 @@ static void connection_holds_no_more_than_are_left(void **state)
     end();
 }
 
-/* Goal: a fetch that has bytes waits for no struct, nor for more bytes; the ends of the other logs are looked at all the
- * same. */
+/* Goal: a fetch that has bytes waits for no struct, nor for more bytes; the ends of the other logs are looked at all
+ * the same. */
 static void ends_are_looked_at_without_a_struct(void **state)
 {
     (void)state;
