@@ -24,7 +24,8 @@ struct leat_stream;
 
 enum {
     LEAT_TAKEOVER_TICK_US = 20 * 1000,
-    LEAT_TAKEOVER_OLDER_MAX = 8, /* logs whose older segments come at one time */
+    LEAT_TAKEOVER_OLDER_MAX = 8,  /* logs whose older segments come at one time */
+    LEAT_TAKEOVER_TURNS_MAX = 50, /* ticks between two looks for an older segment */
     /* an older segment that is on no node: looked for so long */
     LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000,
     LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000, /* a last segment, while nodes are down */

@@ -76,6 +76,18 @@ static unsigned older_count(const struct leat_takeovers *takeovers)
     return count;
 }
 
+unsigned takeover_older_turns(const struct leat_core *core)
+{
+    LEAT_ASSERT_OWNER(core);
+    const struct leat_list *all = &core->takeovers->all;
+    unsigned count = 0;
+    for (const struct leat_list *it = all->next; it != all; it = it->next)
+        count += LEAT_CONTAINER(it, const struct leat_takeover, link)->state == TAKEOVER_OLDER;
+    unsigned turns = (count + LEAT_TAKEOVER_OLDER_MAX - 1) / LEAT_TAKEOVER_OLDER_MAX;
+    if (turns == 0) return 1;
+    return turns < LEAT_TAKEOVER_TURNS_MAX ? turns : LEAT_TAKEOVER_TURNS_MAX;
+}
+
 /* SUBTLE: a takeover whose epoch is over ends at once. If it went on looking for segments:
  *  1. The log comes here in epoch 5 and is served; a node that has an older segment dies at this moment.
  *  2. The log moves away and back, in epoch 7.

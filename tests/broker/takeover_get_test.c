@@ -489,10 +489,10 @@ static void older_segment_is_looked_for_for_some_time(void **state)
         uint64_t first_us = alone.now_us;
         assert_pauses(takeover, TICK);
         if (down) node_is(3, LEAT_NODE_DOWN, false);
-        fails(LEAT_E_NOT_FOUND, LEAT_TAKEOVER_MISSING_US - 2 * TICK - early);
+        fails(LEAT_E_NOT_FOUND, LEAT_TAKEOVER_MISSING_US - TICK - early);
         assert_int_equal(takeover->missing_us, first_us);
-        assert_pauses(takeover, 2 * TICK);
-        later(2 * TICK);
+        assert_pauses(takeover, TICK);
+        later(TICK);
         said_enough();
         pulled(LEAT_E_NOT_FOUND);
         assert_said(early ? "" : "mail to 0\n");
@@ -500,7 +500,7 @@ static void older_segment_is_looked_for_for_some_time(void **state)
                                           : down ? TAKEOVER_NODE_DOWN
                                                  : TAKEOVER_MISSING);
         assert_false(takeover->busy);
-        if (early) alone.now_us += 3 * TICK;
+        if (early) alone.now_us += TICK;
         if (early) tick();
         if (early) pulled(LEAT_E_NOT_FOUND);
         said_enough();
@@ -514,22 +514,27 @@ static void older_segment_is_looked_for_for_some_time(void **state)
     }
 }
 
-/* Goal: the pauses between two looks grow to a limit: a thousand logs that lack segments leave the core time. */
-static void older_segment_is_looked_for_less_and_less_often(void **state)
+/* Goal: a thousand logs that lack segments cost no more in a second than eight. */
+static void older_segments_are_looked_for_in_turns(void **state)
 {
     (void)state;
     const struct {
-        unsigned failures, ticks;
-    } cases[] = {{0, 1}, {4, 5}, {8, 9}, {9, 10}, {10, 10}, {90, 10}};
+        unsigned searches, ticks;
+    } cases[] = {{1, 1}, {8, 1}, {9, 2}, {16, 2}, {17, 3}, {392, 49}, {400, 50}, {500, 50}};
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         begin();
         it.there = true;
         it.adopt = it.look = LEAT_E_NOT_FOUND;
         struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
-        takeover->failures = cases[i].failures;
-        takeover->missing_us = alone.now_us;
+        struct leat_takeover others[500] = {0};
+        for (unsigned other = 1; other < cases[i].searches; other++) {
+            others[other].state = TAKEOVER_OLDER;
+            leat_list_push_back(&alone.cores[0].takeovers->all, &others[other].link);
+        }
         pulled(LEAT_E_NOT_FOUND);
         assert_pauses(takeover, cases[i].ticks * TICK);
+        for (unsigned other = 1; other < cases[i].searches; other++)
+            leat_list_remove(&others[other].link);
         takeover_free(takeover);
         ends();
     }
@@ -640,7 +645,7 @@ int main(void)
         cmocka_unit_test(candidate_that_nobody_gives_out_is_passed_over),
         cmocka_unit_test(candidate_is_waited_for),
         cmocka_unit_test(older_segment_is_looked_for_for_some_time),
-        cmocka_unit_test(older_segment_is_looked_for_less_and_less_often),
+        cmocka_unit_test(older_segments_are_looked_for_in_turns),
         cmocka_unit_test(older_segment_that_nobody_can_be_asked_for_ends),
         cmocka_unit_test(older_segment_looked_for_before_is_given_up_at_once),
         cmocka_unit_test(older_candidate_is_passed_over),
