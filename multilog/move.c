@@ -158,11 +158,12 @@ void leat_log_older_done(struct leat_log *log, bool node_down)
     log->older_node_down = node_down;
     if (!log_backfill_runs(log)) return;
     if (log_front_is_missing(log) && log->backfill == LOG_BACKFILL_FOLLOWS)
-        leat_node_log_error("log %u/%u/%u of %s: segments %llu to %llu are on no node that is up",
-                            log->options.ref.stream, log->options.ref.streamlet,
-                            log->options.ref.log, log->stream_name,
-                            (unsigned long long)log->first_segment,
-                            (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1);
+        leat_node_log_error(
+            "log %u/%u/%u of %s: segment %llu is on no node that is up: reads in front of segment "
+            "%llu wait",
+            log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
+            log->stream_name, (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1,
+            (unsigned long long)log_slot_at(log, 0)->seg->id.v);
     log_backfill_enter(log, LOG_BACKFILL_LOOKED);
     log->damage_look = true;
     log_mark_dirty(log);

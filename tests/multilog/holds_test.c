@@ -366,14 +366,14 @@ static void older_segments_that_do_not_come_are_told_once(void **state)
     CASE(two_of_four, told_done, it->first_segment = 2, it->backfill = LOG_BACKFILL_AGAIN);
     CASE(two_of_four, told_done, it->first_segment = 1);
     TRACE_IS(
-        "(void)0: \"log 1/0/0 of s: segments 0 to 1 are on no node that is up\" -> looked look "
-        "dirty\n"
+        "(void)0: \"log 1/0/0 of s: segment 1 is on no node that is up: reads in front of segment "
+        "2 wait\" -> looked look dirty\n"
         "it->backfill = LOG_BACKFILL_AGAIN: -> looked look dirty\n"
         "it->backfill = LOG_BACKFILL_NONE: ->\n"
         "it->first_segment = 2: -> looked look dirty\n"
         "it->first_segment = 2, it->backfill = LOG_BACKFILL_AGAIN: -> looked look dirty\n"
-        "it->first_segment = 1: \"log 1/0/0 of s: segments 1 to 1 are on no node that is up\" "
-        "-> looked look dirty\n");
+        "it->first_segment = 1: \"log 1/0/0 of s: segment 1 is on no node that is up: reads in "
+        "front of segment 2 wait\" -> looked look dirty\n");
 }
 
 static void front_given_up(void)

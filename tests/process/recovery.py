@@ -150,7 +150,7 @@ def test_what_only_a_node_has_that_is_down_is_not_called_damaged():
     for i in (3, away):
         cluster.nodes[i].kill()
     left = [i for i in range(3) if i != away]
-    serving = until(lambda: [i for i in left if 'are on no node that is up' in cluster.nodes[i].node_log()], 'the front is missed')[0]
+    serving = until(lambda: [i for i in left if 'reads in front of segment' in cluster.nodes[i].node_log()], 'the front is missed')[0]
     _, rows, _ = Raw(cluster.nodes[serving]).call(LOCATE, [[[stream, 0, 0, LOCATE_OFFSET, 0]]])
     equal(rows[0][0], STARTING, rows)
     for i in (3, away):
