@@ -15,6 +15,7 @@ struct link_hello_said {
     uint64_t incarnation;
     uint32_t cores, purpose;
     int64_t to;
+    uint64_t link, connection;
 };
 struct link_hello_answer {
     uint32_t version;

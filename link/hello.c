@@ -21,6 +21,7 @@ struct hello {
     uint32_t version_min, version_max, purpose;
     int64_t to;
     struct leat_link_identity peer;
+    struct leat_link_opener opener;
 };
 /* Moves with a connection from the listening actor to the addressed actor. */
 struct baggage {
@@ -58,6 +59,7 @@ static bool hello_read(const struct leat_frame *frame, struct hello *out)
     out->version_max = said.version_max;
     out->purpose = said.purpose;
     out->to = said.to;
+    out->opener = (struct leat_link_opener){.link = said.link, .connection = said.connection};
     return identity_take(said.cluster_id, said.node, said.incarnation, said.cores, &out->peer);
 }
 
@@ -76,6 +78,8 @@ bool leat_link_hello_send(struct leat_link *link)
         .cores = identity->cores,
         .purpose = link->purpose,
         .to = link->to_actor == LEAT_ACTOR_COORDINATOR ? TO_COORDINATOR : (int64_t)link->to_actor,
+        .link = (uint64_t)link->links->env->post->self << 32 | link->serial,
+        .connection = ++link->hellos,
     };
     memcpy(said.cluster_id, identity->cluster_id, sizeof said.cluster_id);
     link_hello_said_write(&writer, &said);
@@ -235,6 +239,7 @@ enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct
         return LINK_REFUSED;
     }
     link->peer = hello.peer;
+    link->opener = hello.opener;
     link->purpose = hello.purpose;
     link->handler = links->services[hello.purpose].handler;
     link->version = hello.version_max < LEAT_NODE_VERSION_MAX ? hello.version_max

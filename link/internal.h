@@ -52,6 +52,12 @@ enum leat_link_state {
     LINK_CLOSING, /* refused or cut: on_closed follows */
 };
 
+/* The link of the peer that a connection belongs to, and the connection's number among those of this link. 0: unknown,
+ * as the hello of an earlier version does not say so. */
+struct leat_link_opener {
+    uint64_t link, connection;
+};
+
 struct leat_link {
     struct leat_links *links;
     struct leat_conn *net; /* NULL: none */
@@ -74,6 +80,9 @@ struct leat_link {
     char *expect_node;
     uint64_t expect_incarnation;
     struct leat_link_identity peer;
+    struct leat_link_opener opener; /* accepted: as its hello says */
+    uint32_t serial;                /* opened: among all links that this actor opened */
+    uint64_t hellos;                /* opened: sent so far, one per connection */
     uint32_t version;
     uint32_t next_number, hello_number;
     struct leat_list calls; /* oldest first */
@@ -119,6 +128,7 @@ struct leat_links {
     uint32_t stranger_count, origin_count, strangers_max;
     struct leat_link_origin origins[LEAT_LINK_STRANGERS_MAX];
     uint64_t next_connection;
+    uint32_t opened;                  /* links, so far */
     struct leat_free_list free_slots; /* struct leat_link_slot */
     uint32_t free_slot_count;
     struct leat_link_fence *fences;

@@ -106,6 +106,7 @@ leat_err leat_link_open(struct leat_links *links, const struct leat_link_options
         return leat_error_set(error, LEAT_E_TOO_MANY, "more than %d links", LEAT_LINKS_MAX);
     struct leat_link *link = leat_link_make(links);
     if (!link) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for a link");
+    link->serial = ++links->opened;
     link->handler = options->handler;
     link->purpose = options->purpose;
     link->to_actor = options->to_actor;

@@ -217,12 +217,12 @@ static const struct leat_frame *frame(void)
 }
 
 /* What was sent last is an array of these. */
-static void sent_is(bool hello, uint64_t purpose, int64_t to)
+static void sent_is(bool hello, uint64_t purpose, int64_t to, uint64_t connection)
 {
     uint8_t bytes[1024];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_write_array(&writer, hello ? 8 : 5);
+    leat_msg_write_array(&writer, hello ? 10 : 5);
     leat_msg_write_u64(&writer, LEAT_NODE_VERSION_MIN);
     if (hello) leat_msg_write_u64(&writer, LEAT_NODE_VERSION_MAX);
     leat_msg_write_bin(&writer, links.identity.cluster_id, 16);
@@ -231,6 +231,8 @@ static void sent_is(bool hello, uint64_t purpose, int64_t to)
     leat_msg_write_u64(&writer, links.identity.cores);
     if (hello) leat_msg_write_u64(&writer, purpose);
     if (hello) leat_msg_write_i64(&writer, to);
+    if (hello) leat_msg_write_u64(&writer, (uint64_t)SELF << 32 | 6);
+    if (hello) leat_msg_write_u64(&writer, connection);
     assert_int_equal(played.control_bytes, writer.used);
     assert_memory_equal(played.control, bytes, writer.used);
 }
@@ -249,15 +251,17 @@ static void sent_is_refusal(leat_err rc, const char *text)
 
 /* ---- saying ---- */
 
-/* Goal: a hello names its node in full, and the node and actor that it is for, under a number of its own. */
+/* Goal: a hello names its node in full, and the node and actor that it is for, and which connection
+ * of which link it begins, under a number of its own. */
 static void hello_says_who_and_for_whom(void **state)
 {
     (void)state;
     link_.purpose = LEAT_LINK_SERVE;
     link_.to_actor = LEAT_ACTOR_CORE_0;
+    link_.serial = 6;
     assert_true(leat_link_hello_send(&link_));
     TRACE_IS("send 256 0 9\n");
-    sent_is(true, LEAT_LINK_SERVE, LEAT_ACTOR_CORE_0);
+    sent_is(true, LEAT_LINK_SERVE, LEAT_ACTOR_CORE_0, 1);
     assert_int_equal(link_.hello_number, 9);
     assert_int_equal(link_.next_number, 9);
     link_.to_actor = LEAT_ACTOR_COORDINATOR;
@@ -265,7 +269,7 @@ static void hello_says_who_and_for_whom(void **state)
     links.identity.incarnation = UINT64_MAX;
     assert_true(leat_link_hello_send(&link_));
     TRACE_IS("send 256 0 10\n");
-    sent_is(true, LEAT_LINK_SERVE, -1);
+    sent_is(true, LEAT_LINK_SERVE, -1, 2);
     played.no_memory = true;
     assert_false(leat_link_hello_send(&link_));
 }
@@ -326,7 +330,7 @@ static void hello_is_taken_within_its_bounds(void **state)
         if (i == 29) break;
         TAKEN_IS(good);
         if (!good) continue;
-        sent_is(false, 0, 0);
+        sent_is(false, 0, 0, 0);
         assert_memory_equal(link_.peer.node, said.node, said.node_bytes);
         assert_int_equal(link_.peer.node[said.node_bytes], 0);
         assert_memory_equal(link_.peer.cluster_id, said.id, 16);

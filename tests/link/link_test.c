@@ -437,6 +437,34 @@ static void link_tells_arrive_in_order(void **state)
     assert_false(right->ends[0].out_of_order);
 }
 
+/* Goal: what a peer sent over an earlier connection of its link reaches nobody, once the link's next connection is up;
+ * connections of other links stay. */
+static void link_earlier_connections_say_nothing(void **state)
+{
+    (void)state;
+    open_with(left, 0, (struct leat_link_options){.address = "right:1"});
+    open_with(left, 1, (struct leat_link_options){.address = "right:1", .to_actor = 0});
+    run(SECOND);
+    struct end *far = &right->ends[0];
+    assert_int_equal(far->ups, 2);
+    sim_net_late(left->process, 1000, world->now_us + SECOND);
+    struct telling late = {&left->ends[0], 7, LEAT_OK};
+    assert_true(sim_process_enter(left->process, tell_now, &late));
+    assert_int_equal(late.rc, LEAT_OK);
+    run(8 * SECOND);
+    assert_int_equal(left->ends[0].ups, 2);
+    assert_int_equal(far->ups, 4);
+    assert_int_equal(far->counted, 0);
+    assert_int_equal(far->downs, 2);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct telling telling = {&left->ends[i], i, LEAT_OK};
+        assert_true(sim_process_enter(left->process, tell_now, &telling));
+        assert_int_equal(telling.rc, LEAT_OK);
+        run(SECOND);
+        assert_int_equal(far->counted, i + 1);
+    }
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_world, teardown_world)
@@ -454,6 +482,7 @@ int main(void)
         T(link_closed_cancels_calls),
         T(link_under_faults_keeps_order_and_ends_calls),
         T(link_tells_arrive_in_order),
+        T(link_earlier_connections_say_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
