@@ -17,6 +17,7 @@ void leat_takeovers_check(const struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
     const struct leat_list *all = &core->takeovers->all;
+    unsigned older_count = 0;
     for (const struct leat_list *it = all->next; it != all; it = it->next) {
         const struct leat_takeover *takeover = LEAT_CONTAINER(it, const struct leat_takeover, link);
         LEAT_ASSERT(takeover_core(takeover) == core);
@@ -27,5 +28,7 @@ void leat_takeovers_check(const struct leat_core *core)
         LEAT_ASSERT(!takeover->behind || !takeover->busy);
         LEAT_ASSERT(!takeover->behind || is_in(all->next, it, takeover->ref));
         LEAT_ASSERT(!takeover->over || is_in(it->next, all, takeover->ref));
+        older_count += takeover->state == TAKEOVER_OLDER;
     }
+    LEAT_ASSERT_CMP(older_count, ==, core->takeovers->older_count);
 }

@@ -37,6 +37,7 @@ enum {
 /* The takeovers that core 0 has under way. */
 struct leat_takeovers {
     struct leat_list all; /* struct leat_takeover, in order of asking */
+    unsigned older_count; /* of these, searches for older segments */
     struct leat_timer timer;
     bool kicked;
     struct leat_mail kick;

@@ -55,6 +55,7 @@ void takeover_free(struct leat_takeover *takeover)
         break;
     }
     leat_list_remove(&takeover->link);
+    takeover_core(takeover)->takeovers->older_count -= takeover->state == TAKEOVER_OLDER;
     leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
 }
@@ -79,11 +80,8 @@ static unsigned older_count(const struct leat_takeovers *takeovers)
 unsigned takeover_older_turns(const struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
-    const struct leat_list *all = &core->takeovers->all;
-    unsigned count = 0;
-    for (const struct leat_list *it = all->next; it != all; it = it->next)
-        count += LEAT_CONTAINER(it, const struct leat_takeover, link)->state == TAKEOVER_OLDER;
-    unsigned turns = (count + LEAT_TAKEOVER_OLDER_MAX - 1) / LEAT_TAKEOVER_OLDER_MAX;
+    unsigned turns =
+        (core->takeovers->older_count + LEAT_TAKEOVER_OLDER_MAX - 1) / LEAT_TAKEOVER_OLDER_MAX;
     if (turns == 0) return 1;
     return turns < LEAT_TAKEOVER_TURNS_MAX ? turns : LEAT_TAKEOVER_TURNS_MAX;
 }
@@ -169,6 +167,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     }
     takeover->since_us = leat_core_now(core);
     leat_list_push_back(&core->takeovers->all, &takeover->link);
+    core->takeovers->older_count += takeover->state == TAKEOVER_OLDER;
     takeover_kick(core);
 }
 

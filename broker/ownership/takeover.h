@@ -83,6 +83,9 @@ static inline void takeover_enter(struct leat_takeover *takeover, enum takeover_
         [TAKEOVER_NODE_DOWN] = 0,
     };
     LEAT_ASSERT(follow[takeover->state] & 1u << to);
+    struct leat_takeovers *takeovers = takeover_core(takeover)->takeovers;
+    takeovers->older_count -= takeover->state == TAKEOVER_OLDER;
+    takeovers->older_count += to == TAKEOVER_OLDER;
     takeover->state = to;
 }
 /** The takeover looks for the segment that the log is made with. */

@@ -57,6 +57,10 @@ static void is_over_without_another(void)
 {
     two[1].over = true;
 }
+static void is_not_counted(void)
+{
+    alone.cores[0].takeovers->older_count--;
+}
 static void is_as_it_is(void)
 {
 }
@@ -66,6 +70,7 @@ static const char taken[] = "takeover->seg == NULL || takeover->state == TAKEOVE
 static const char visits[] = "takeover->busy || takeover->state != TAKEOVER_ABSENT";
 static const char hole[] = "takeover->hole_behind == 0 || !takeover_wants_tail(takeover)";
 static const char behind[] = "!takeover->behind || is_in(all->next, it, takeover->ref)";
+static const char count[] = "older_count == core->takeovers->older_count";
 static const char over[] = "!takeover->over || is_in(it->next, all, takeover->ref)";
 
 static void takeovers_are_checked_after_each_turn(void **state)
@@ -95,6 +100,8 @@ static void takeovers_are_checked_after_each_turn(void **state)
         {is_behind_one_and_goes_on, "!takeover->behind || !takeover->busy", TAKEOVER_OLDER},
         {is_over, NULL, TAKEOVER_OLDER},
         {is_over_without_another, over, TAKEOVER_OLDER},
+        {is_not_counted, count, TAKEOVER_OLDER},
+        {is_not_counted, count, TAKEOVER_TAIL},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         alone_begin();
@@ -106,8 +113,10 @@ static void takeovers_are_checked_after_each_turn(void **state)
             leat_list_init(&two[q].link);
             leat_list_push_back(&core->takeovers->all, &two[q].link);
         }
+        core->takeovers->older_count = 2;
         assert_broken(NULL, leat_takeovers_check(core));
         two[0].state = cases[i].state;
+        core->takeovers->older_count = cases[i].state == TAKEOVER_OLDER ? 2 : 1;
         cases[i].broken();
         assert_broken(cases[i].rule, leat_takeovers_check(core));
         alone_end();

@@ -458,7 +458,7 @@ static void older_candidate_is_passed_over_where_nobody_has_it(void **state)
         struct leat_takeover *takeover = wants_jumped(4);
         it.adopt = it.look = LEAT_E_NOT_FOUND;
         below_found(LEAT_OK, 4, 2);
-        takeover->state = TAKEOVER_OLDER;
+        takeover_enter(takeover, TAKEOVER_OLDER);
         if (i == 2) node_is(2, LEAT_NODE_DOWN, false);
         alone_deliver();
         pulled(LEAT_E_DISK);
@@ -526,16 +526,11 @@ static void older_segments_are_looked_for_in_turns(void **state)
         it.there = true;
         it.adopt = it.look = LEAT_E_NOT_FOUND;
         struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
-        struct leat_takeover others[500] = {0};
-        for (unsigned other = 1; other < cases[i].searches; other++) {
-            others[other].state = TAKEOVER_OLDER;
-            leat_list_push_back(&alone.cores[0].takeovers->all, &others[other].link);
-        }
+        assert_int_equal(alone.cores[0].takeovers->older_count, 1);
+        alone.cores[0].takeovers->older_count = cases[i].searches;
         pulled(LEAT_E_NOT_FOUND);
         assert_pauses(takeover, cases[i].ticks * TICK);
-        for (unsigned other = 1; other < cases[i].searches; other++)
-            leat_list_remove(&others[other].link);
-        takeover_free(takeover);
+        alone.cores[0].takeovers->older_count = 1;
         ends();
     }
 }

@@ -297,6 +297,7 @@ void end(void)
     free(alone.stream.begun);
     alone_end();
     assert_int_equal(takeovers(), 0);
+    assert_int_equal(alone.cores[0].takeovers->older_count, 0);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), bytes_before);
 }
 
