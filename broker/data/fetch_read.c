@@ -29,6 +29,15 @@ bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
            (peer->reads > 0 && peer->reads >= peer->core->read_pool.left);
 }
 
+/* A fetch that gets no struct or no memory for its next read is answered at once where it has bytes, however few: its
+ * other bytes begin the next request. false: it has none, and waits. */
+static bool fetch_goes_now(struct leat_fetch *fetch)
+{
+    if (fetch->bytes == 0) return false;
+    fetch->full = true;
+    return true;
+}
+
 /* NULL: the fetch waits in line for a struct.
  *
  * SUBTLE: a request that has some bytes is answered with these, and waits for no struct. The request still looks at
@@ -46,10 +55,7 @@ static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
     /* This fetch waits, so another fetch gets the buffer meanwhile. */
     if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer);
     fetch->buffer = NULL;
-    if (fetch->bytes > 0) {
-        fetch->full = true; /* goes out now, however few bytes it has */
-        return &fetch->ends;
-    }
+    if (fetch_goes_now(fetch)) return &fetch->ends;
     leat_list_push_back(enough ? &fetch->peer->limited : &core->data->starved_reads, &fetch->link);
     return NULL;
 }
@@ -233,9 +239,7 @@ static bool fetch_take_result(struct leat_fetch_read *read)
     struct leat_fetch_item *item = read->item;
     leat_err code = read->rc != LEAT_OK ? read->rc : read->read.rc;
     if (code == LEAT_E_NO_MEMORY && read->read.disk_buffer == NULL && read->rc == LEAT_OK) {
-        if (fetch->bytes == 0) return fetch_again_with_buffer(read);
-        /* The batches in memory go out now, however few; the rest begins the next request. */
-        fetch->full = true;
+        if (!fetch_goes_now(fetch)) return fetch_again_with_buffer(read);
         code = LEAT_OK;
         read->read.bytes = 0;
         read->read.max_bytes = 0;
