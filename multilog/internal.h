@@ -279,6 +279,8 @@ struct leat_log {
     /* Bytes after the end of a segment may have been passed over: damage.c walks the table */
     bool passed_look;
     bool damage_look; /* a segment may be damaged or missing: damage.c walks the table */
+    bool
+        unsought; /* the bytes of a damaged segment could not be asked for: the next care asks again */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;
 };
@@ -444,6 +446,8 @@ void log_warm_leave(struct leat_log *log);
 /** The segment's file has other bytes than it should. true: a reader is to try again, since other nodes are asked for
  * the bytes, or will be. */
 bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
+/** Ask for the bytes of damaged segments that could not be asked for before. */
+void log_mends_ask(struct leat_log *log);
 
 /* damage.c */
 /** Name the records that are to be given up from now on: all that are known to be missing or damaged now. */

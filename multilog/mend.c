@@ -20,7 +20,26 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
         log_slot_mend_enter(slot, log_slot_is_lost(slot) ? LOG_MEND_LOST_SOUGHT : LOG_MEND_SOUGHT);
     else if (rc == LEAT_E_NOT_FOUND)
         log_slot_mend_enter(slot, LOG_MEND_LOST);
+    else
+        log->unsought = true;
     return rc != LEAT_E_NOT_FOUND;
+}
+
+/* SUBTLE: a damaged segment whose bytes could not be asked for is asked for again, whether it is read or not.
+ *  1. The scrub finds segment 5 damaged while no memory is left to ask for its bytes.
+ *  2. Nobody reads segment 5, and no copy of it is made meanwhile, as its bytes here are damaged.
+ *  3. The nodes with the other copies are lost, one after the other. */
+void log_mends_ask(struct leat_log *log)
+{
+    LEAT_ASSERT_OWNER(log->options.actor);
+    if (!log->unsought) return;
+    log->unsought = false;
+    for (uint32_t i = 0; !log->unsought && i < log->slot_count; i++) {
+        struct log_slot *slot = log_slot_at(log, i);
+        if (slot->mend == LOG_MEND_NONE && slot->closed && !slot->dropping && !slot->given_up &&
+            leat_segment_is_damaged(slot->seg))
+            (void)log_slot_is_mended(log, slot);
+    }
 }
 
 bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told)

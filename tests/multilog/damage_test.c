@@ -354,6 +354,36 @@ static void reporter_of_damage_hears_whether_it_is_lost(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: where there was no memory to ask for a damaged segment's bytes the log's care asks again, though nobody reads
+ * the segment; once for each segment that is not given up. */
+static void damaged_segments_are_asked_for_again_without_a_reader(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    fake->log->options.events.on_damaged = on_damaged;
+    others_are_asked = LEAT_E_NO_MEMORY;
+    for (uint32_t i = 0; i < 3; i++)
+        assert_false(leat_log_on_damaged(fake->log, log_slot_at(fake->log, i)->seg, true));
+    log_slot_at(fake->log, 2)->given_up = true;
+    mends_asked = 0;
+    leat_log_care(fake->log);
+    assert_int_equal(mends_asked, 1); /* no memory for one: the other waits, too */
+    others_are_asked = LEAT_OK;
+    for (int i = 0; i < 2; i++)
+        leat_log_care(fake->log);
+    assert_int_equal(mends_asked, 3);
+    assert_int_equal(log_slot_at(fake->log, 0)->mend, LOG_MEND_SOUGHT);
+    assert_int_equal(log_slot_at(fake->log, 1)->mend, LOG_MEND_SOUGHT);
+    assert_int_equal(log_slot_at(fake->log, 2)->mend, LOG_MEND_NONE);
+    others_are_asked = LEAT_E_STARTING;
+    assert_false(leat_log_on_damaged(fake->log, log_slot_at(fake->log, 2)->seg, true));
+    log_slot_at(fake->log, 2)->given_up = false;
+    others_are_asked = LEAT_E_NOT_FOUND;
+    leat_log_care(fake->log);
+    assert_int_equal(log_slot_at(fake->log, 2)->mend, LOG_MEND_LOST);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +394,7 @@ int main(void)
         cmocka_unit_test(lost_segment_is_given_up_while_others_are_asked_again),
         cmocka_unit_test(damage_is_told_only_where_nobody_has_the_segment),
         cmocka_unit_test(reporter_of_damage_hears_whether_it_is_lost),
+        cmocka_unit_test(damaged_segments_are_asked_for_again_without_a_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
