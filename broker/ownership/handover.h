@@ -24,8 +24,7 @@ struct leat_stream;
 
 enum {
     LEAT_TAKEOVER_TICK_US = 20 * 1000,
-    LEAT_TAKEOVER_OLDER_MAX = 8,  /* logs whose older segments come at one time */
-    LEAT_TAKEOVER_TURNS_MAX = 50, /* ticks between two looks for an older segment */
+    LEAT_TAKEOVER_OLDER_MAX = 8, /* logs whose older segments come at one time */
     /* an older segment that is on no node: looked for so long */
     LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000,
     LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000, /* a last segment, while nodes are down */
@@ -36,7 +35,7 @@ enum {
 
 /* The takeovers that core 0 has under way. */
 struct leat_takeovers {
-    struct leat_list all; /* struct leat_takeover, in order of asking */
+    struct leat_list all; /* struct leat_takeover, in order of asking, or of their last pauses */
     unsigned older_count; /* of these, searches for older segments */
     struct leat_timer timer;
     bool kicked;

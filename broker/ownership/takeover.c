@@ -37,9 +37,19 @@ static void on_timer(struct leat_timer *timer)
     takeovers_step(timer->owner);
 }
 
+/* SUBTLE: where more logs look for older segments than have a place, a log that pauses goes behind all others.
+ *  1. Forty logs ask a node for older segments that has just started, and are told to ask again after 100 ms, for as
+ *     long as it starts.
+ *  2. The pauses of the first eight are over when the last eight have asked, and so on.
+ *  3. If the first came first each time, other logs would never get a place, though their segments are here. */
 void takeover_pause(struct leat_takeover *takeover, uint64_t us)
 {
     LEAT_ASSERT_OWNER(takeover_core(takeover));
+    struct leat_takeovers *takeovers = takeover_core(takeover)->takeovers;
+    if (takeovers->older_count > LEAT_TAKEOVER_OLDER_MAX) {
+        leat_list_remove(&takeover->link);
+        leat_list_push_back(&takeovers->all, &takeover->link);
+    }
     takeover->again_us = leat_core_now(takeover_core(takeover)) + us;
     takeover->busy = false;
 }
@@ -51,7 +61,7 @@ void takeover_free(struct leat_takeover *takeover)
     {
         struct leat_takeover *next = LEAT_CONTAINER(it, struct leat_takeover, link);
         if (next == takeover || !leat_log_ref_equal(next->ref, takeover->ref)) continue;
-        next->behind = false; /* of several the first, since they stand in order */
+        next->behind = false; /* of several the first: takeovers that wait stand in order */
         break;
     }
     leat_list_remove(&takeover->link);
@@ -75,15 +85,6 @@ static unsigned older_count(const struct leat_takeovers *takeovers)
     for (const struct leat_list *it = takeovers->all.next; it != &takeovers->all; it = it->next)
         count += gets_older(LEAT_CONTAINER(it, const struct leat_takeover, link));
     return count;
-}
-
-unsigned takeover_older_turns(const struct leat_core *core)
-{
-    LEAT_ASSERT_OWNER(core);
-    unsigned turns =
-        (core->takeovers->older_count + LEAT_TAKEOVER_OLDER_MAX - 1) / LEAT_TAKEOVER_OLDER_MAX;
-    if (turns == 0) return 1;
-    return turns < LEAT_TAKEOVER_TURNS_MAX ? turns : LEAT_TAKEOVER_TURNS_MAX;
 }
 
 /* SUBTLE: a takeover whose epoch is over ends at once. If it went on looking for segments:

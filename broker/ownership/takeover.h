@@ -116,10 +116,6 @@ void takeover_kick(struct leat_core *core);
 /** Not now: somewhat later. */
 void takeover_pause(struct leat_takeover *takeover, uint64_t us);
 
-/** How many ticks it takes until each search for an older segment has had one of the LEAT_TAKEOVER_OLDER_MAX places: so
- * long a search pauses, and a thousand searches cost no more in a second than eight. 1 to LEAT_TAKEOVER_TURNS_MAX. */
-unsigned takeover_older_turns(const struct leat_core *core);
-
 /* ---- takeover_get.c ---- */
 /** Its next segment: a replica here is adopted, else the segment is fetched; then takeover_start_read(). */
 void takeover_get(struct leat_core *core, struct leat_takeover *takeover);

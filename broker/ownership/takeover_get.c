@@ -88,8 +88,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
     if (takeover->failures == 1) takeover->missing_us = now_us;
     if (now_us < takeover->missing_us + LEAT_TAKEOVER_MISSING_US &&
         !(takeover->again && rc == LEAT_E_NOT_FOUND)) {
-        takeover_pause(takeover,
-                       takeover_older_turns(takeover_core(takeover)) * LEAT_TAKEOVER_TICK_US);
+        takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
         return;
     }
     if (next_left(takeover)) return;

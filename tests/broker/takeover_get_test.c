@@ -514,27 +514,6 @@ static void older_segment_is_looked_for_for_some_time(void **state)
     }
 }
 
-/* Goal: a thousand logs that lack segments cost no more in a second than eight. */
-static void older_segments_are_looked_for_in_turns(void **state)
-{
-    (void)state;
-    const struct {
-        unsigned searches, ticks;
-    } cases[] = {{1, 1}, {8, 1}, {9, 2}, {16, 2}, {17, 3}, {392, 49}, {400, 50}, {500, 50}};
-    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        begin();
-        it.there = true;
-        it.adopt = it.look = LEAT_E_NOT_FOUND;
-        struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
-        assert_int_equal(alone.cores[0].takeovers->older_count, 1);
-        alone.cores[0].takeovers->older_count = cases[i].searches;
-        pulled(LEAT_E_NOT_FOUND);
-        assert_pauses(takeover, cases[i].ticks * TICK);
-        alone.cores[0].takeovers->older_count = 1;
-        ends();
-    }
-}
-
 /* Goal: so a takeover ends where no node is there to be asked. */
 static void older_segment_that_nobody_can_be_asked_for_ends(void **state)
 {
@@ -640,7 +619,6 @@ int main(void)
         cmocka_unit_test(candidate_that_nobody_gives_out_is_passed_over),
         cmocka_unit_test(candidate_is_waited_for),
         cmocka_unit_test(older_segment_is_looked_for_for_some_time),
-        cmocka_unit_test(older_segments_are_looked_for_in_turns),
         cmocka_unit_test(older_segment_that_nobody_can_be_asked_for_ends),
         cmocka_unit_test(older_segment_looked_for_before_is_given_up_at_once),
         cmocka_unit_test(older_candidate_is_passed_over),

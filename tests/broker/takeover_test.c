@@ -332,6 +332,31 @@ static void older_segments_that_are_nowhere_hold_no_place(void **state)
     end();
 }
 
+/* Goal: each search for older segments has its turn, whatever keeps those before it from going on. */
+static void searches_for_older_segments_take_turns(void **state)
+{
+    (void)state;
+    begin();
+    it.adopt = LEAT_E_AGAIN;
+    for (uint32_t i = 0; i < 4 * LEAT_TAKEOVER_OLDER_MAX; i++) {
+        struct leat_takeover *takeover = takeover_create(
+            &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
+        takeover->state = TAKEOVER_OLDER;
+        takeover->extent.bytes = 1;
+        takeover_send(takeover);
+    }
+    alone_deliver_all();
+    for (unsigned i = 1; i < 4; i++) {
+        alone.now_us += TICK;
+        tick();
+    }
+    LEAT_LIST_EACH(&alone.cores[0].takeovers->all, each)
+    assert_int_not_equal(LEAT_CONTAINER(each, struct leat_takeover, link)->again_us, 0);
+    leat_takeovers_fini(&alone.cores[0]);
+    said_enough();
+    end();
+}
+
 /* Goal: nothing is done by a core that stops, before replicas are there, or in a pause; the tick goes on. */
 static void takeover_waits_until_it_may(void **state)
 {
@@ -593,6 +618,7 @@ int main(void)
         cmocka_unit_test(takeovers_of_other_logs_go_on),
         cmocka_unit_test(older_segments_of_few_logs_come_at_one_time),
         cmocka_unit_test(older_segments_that_are_nowhere_hold_no_place),
+        cmocka_unit_test(searches_for_older_segments_take_turns),
         cmocka_unit_test(takeover_waits_until_it_may),
         cmocka_unit_test(kicks_come_one_at_a_time),
         cmocka_unit_test(takeover_that_is_over_gives_its_segment_back),
