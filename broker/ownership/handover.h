@@ -64,7 +64,7 @@ bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_re
  * them, one segment at a time. */
 struct leat_mend;
 struct leat_mends {
-    struct leat_list all;    /* struct leat_mend, in order of asking */
+    struct leat_list all;    /* struct leat_mend, in order of asking, or of their last turns */
     struct leat_mend *going; /* NULL: no segment is fetched or written */
     uint64_t next_us;        /* not before: segments are fetched at a bounded rate */
     struct leat_timer timer;

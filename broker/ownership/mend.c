@@ -74,7 +74,14 @@ static void back_deliver(void *actor, struct leat_mail *mail)
                         : mend->away  ? LEAT_MEND_AWAY_US
                                       : LEAT_MEND_AGAIN_US;
     mend->again_us = now_us + pause_us;
-    if (mend->over) mend_free(mend);
+    if (mend->over) {
+        mend_free(mend);
+        return;
+    }
+    /* Behind all others. Else the first ones, which are due again before all have had a turn, would keep the last ones
+     * waiting for as long as a node can't be asked, or the disk refuses writes. */
+    leat_list_remove(&mend->link);
+    leat_list_push_back(&core->mends->all, &mend->link);
 }
 
 static void to_core_0(struct leat_mend *mend)

@@ -369,6 +369,30 @@ static void log_that_may_move_is_mended_later(void **state)
 
 /* ---- another node's copy ---- */
 
+/* Goal: each segment has its turn, though nodes are asked again and again for the segments before it. */
+static void mends_take_turns(void **state)
+{
+    (void)state;
+    static const uint64_t pulls[] = {4, 5, 6, 4, 5, 6};
+    begin();
+    for (uint64_t segment = 4; segment <= 6; segment++) {
+        it.seg.id.v = segment;
+        asks();
+        store_says(LEAT_E_NOT_FOUND, false);
+        alone_deliver_all();
+    }
+    for (unsigned i = 0; i < sizeof pulls / sizeof pulls[0]; i++) {
+        assert_non_null(it.pulling);
+        assert_int_equal(it.pulling->segment.v, pulls[i]);
+        pulled(LEAT_E_CLOSED);
+        alone_deliver_all();
+        later(LEAT_MEND_AGAIN_US);
+    }
+    said_enough();
+    alone.cores[0].mends->going = NULL;
+    end();
+}
+
 static void copy_is_written_over_it(void **state)
 {
     (void)state;
@@ -626,6 +650,7 @@ int main(void)
         cmocka_unit_test(what_memory_has_waits_for_a_move),
         cmocka_unit_test(log_that_goes_is_not_mended),
         cmocka_unit_test(log_that_may_move_is_mended_later),
+        cmocka_unit_test(mends_take_turns),
         cmocka_unit_test(copy_is_written_over_it),
         cmocka_unit_test(copy_that_mended_it_is_named),
         cmocka_unit_test(copies_are_fetched_at_a_bounded_rate),
