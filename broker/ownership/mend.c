@@ -35,7 +35,7 @@ struct leat_mend {
     bool over;        /* repaired, given up, or not wanted any more */
     bool away;        /* a node was down at the last request */
     bool refused;     /* the disk refused the last write */
-    bool here;        /* of bytes that this node's memory has: nobody else is asked */
+    bool here;        /* memory has the bytes, or was not asked yet: nobody else is asked */
     unsigned nowhere; /* times in a row that no node had the segment */
     uint64_t since_us, again_us, nowhere_us;
     leat_err rc; /* of the fetch */
@@ -284,13 +284,13 @@ static void others_deliver(void *actor, struct leat_mail *mail)
 static void remembered_later(struct leat_mend *mend, struct leat_core *core, leat_err rc)
 {
     struct leat_log_ref log = mend->ref;
-    if (!mend->here)
+    if (!mend->refused)
         leat_node_log_error(
             "log %u/%u/%u: segment %llu is damaged in its file, and the disk does not take what "
             "this node's memory has of it: %s. It is tried again; do not end this process",
             log.stream, log.streamlet, log.log, (unsigned long long)mend->segment.v,
             leat_err_text(rc));
-    mend->here = true;
+    mend->here = mend->refused = true;
     mend->again_us = leat_core_now(core) + LEAT_MEND_REFUSED_US;
     leat_core_mail(core, 0, &mend->mail, others_deliver);
 }
@@ -311,7 +311,7 @@ static void on_remembered(struct leat_store_req *req)
         remembered_later(mend, core, rc);
         return;
     }
-    mend->here = false;
+    mend->here = mend->refused = false;
     if (over)
         leat_node_log_warn(
             "log %u/%u/%u: the file of segment %llu was damaged, and is written anew by what "
@@ -339,7 +339,11 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     if (seg != NULL) {
         mend_req(mend, seg, NULL, on_remembered);
     } else if (log != NULL && is_moving(mend)) {
-        if (mend->here) mend->again_us = leat_core_now(actor) + LEAT_MEND_AGAIN_US;
+        /* SUBTLE: memory is asked later, before other nodes. (1) Memory alone has the segment's bytes, and the damage
+         * is found while the log is about to move. (2) The move is refused. (3) If other nodes were asked now, none
+         * would have the segment, and it would be called lost. */
+        mend->here = true;
+        mend->again_us = leat_core_now(actor) + LEAT_MEND_AGAIN_US;
         leat_core_mail(actor, 0, mail, others_deliver);
     } else { /* trimmed, or the log is on its way out */
         leat_mem_free(mend);

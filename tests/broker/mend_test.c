@@ -344,6 +344,19 @@ static void log_that_may_move_is_mended_later(void **state)
         assert_said(cases[i].waits ? "begin with 4 5000:7\nmail to 0\n" : "begin with 4 5000:7\n");
         alone_deliver_all();
         assert_int_equal(mends(), cases[i].waits);
+        if (cases[i]
+                .waits) { /* the move is refused: memory is asked, as it has not been asked yet */
+            it.partition.state = LEAT_PARTITION_SERVES;
+            it.unwanted = false;
+            later(LEAT_MEND_AGAIN_US - 1);
+            assert_said("");
+            later(1);
+            alone_deliver();
+            assert_said("mail to 1\nbegin with 4 5000:7\nstore: mend from memory\n");
+            store_says(LEAT_E_DISK, false); /* for the first time: told */
+            assert_said("end of 4 DISK\nnode log error: log 7/1/1\nmail to 0\n");
+            alone_deliver();
+        }
         end();
     }
     begin(); /* nor does a log wait that is given up meanwhile */
