@@ -186,6 +186,7 @@ static void actor_check(const void *actor)
 {
     const struct leat_coordinator *coordinator = actor;
     leat_machine_check(&coordinator->machine);
+    if (coordinator->links) leat_links_check(coordinator->links);
 }
 
 const struct leat_actor_ops leat_coordinator_actor = {actor_wake, actor_turn_end, actor_check};

@@ -149,6 +149,8 @@ const struct leat_link_identity *leat_links_identity(const struct leat_links *li
  */
 leat_err leat_links_fence(struct leat_links *links, const char *node,
                           uint64_t incarnation) LEAT_NODISCARD;
+/** Asserts what is true of an actor's links between two turns: for leat_actor_ops.check. Thread: owner. */
+void leat_links_check(const struct leat_links *links);
 
 /** For net->listen() on the node address; acceptor: the leat_links of the actor that listens. A
  * connection moves to the actor that its hello names (core k: k mod this node's cores). */

@@ -26,8 +26,10 @@ static void core_on_room_timer(struct leat_timer *timer);
 
 static void core_check(const void *actor)
 {
+    const struct leat_core *core = actor;
     leat_core_check(actor);
     leat_takeovers_check(actor);
+    if (core->members.links) leat_links_check(core->members.links);
 }
 
 const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end, core_check};

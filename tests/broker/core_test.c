@@ -202,10 +202,17 @@ void leat_log_turn_end(struct leat_log *log)
 void leat_core_check(const void *actor)
 {
     assert_ptr_equal(actor, the_core());
+    said("check the logs");
 }
 void leat_takeovers_check(const struct leat_core *core)
 {
     assert_ptr_equal(core, the_core());
+    said("check the takeovers");
+}
+void leat_links_check(const struct leat_links *links)
+{
+    assert_ptr_equal(links, the_core()->members.links);
+    said("check the links");
 }
 void leat_partition_give_up(struct leat_partition *partition)
 {
@@ -478,6 +485,20 @@ static void turn_end(void)
     leat_core_actor.on_turn_end(the_core());
 }
 
+/* Goal: all parts of a core are checked after a turn; a server alone has no links. */
+static void turn_is_checked(void **state)
+{
+    (void)state;
+    struct leat_core *core = made();
+    leat_core_actor.check(core);
+    assert_said("check the logs\ncheck the takeovers\n");
+    core->members.links = (void *)core;
+    leat_core_actor.check(core);
+    assert_said("check the logs\ncheck the takeovers\ncheck the links\n");
+    core->members.links = NULL;
+    end(true);
+}
+
 static void answer(struct leat_peer *peer)
 {
     said("answer to %s", peer->name);
@@ -585,6 +606,7 @@ int main(void)
         cmocka_unit_test(core_has_its_parts),
         cmocka_unit_test(core_does_not_begin),
         cmocka_unit_test(all_that_it_has_goes_with_it),
+        cmocka_unit_test(turn_is_checked),
         cmocka_unit_test(turn_ends_where_nothing_was_done),
         cmocka_unit_test(turn_ends_in_order),
         cmocka_unit_test(timers_expire),

@@ -52,7 +52,13 @@ static void end_wake(void *actor)
 {
     leat_timers_run(&((struct end *)actor)->timers);
 }
-static const struct leat_actor_ops end_ops = {.on_wake = end_wake};
+static void end_check(const void *actor)
+{
+    const struct end *end = actor;
+    if (end->links) leat_links_check(end->links);
+}
+
+static const struct leat_actor_ops end_ops = {.on_wake = end_wake, .check = end_check};
 
 const struct leat_key cluster_key = {{"the cluster's key, of 32 bytes."}};
 
