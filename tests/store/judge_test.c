@@ -393,6 +393,27 @@ static void judge_waits_for_room_alone(void **state)
     }
 }
 
+/* Goal: only a segment whose own place is gone waits for room: one whose place is in its file is found, although the
+ * same file has lost the place of another segment, and the disk has no room for that place. */
+static void judge_waits_for_no_place_but_its_own(void **state)
+{
+    (void)state;
+    struct subject it = make(490, MEM, FLUSHED, NULL);
+    struct mine *other = opened(it.bench, MEM);
+    fake_kill(&it.bench->world);
+    uint32_t end = (uint32_t)(store_file(&it)->bytes / LEAT_SLOT_UNIT_BYTES);
+    struct leat_row *row = row_in_file(&it);
+    row->slot_unit = LEAT_ALIGN_UP(end, row->capacity / LEAT_SLOT_UNIT_BYTES);
+    leat_row_seal(row, it.row);
+    it.bench->world.space_bytes = 1;
+    open_again(it.bench);
+    assert_int_equal(found_of(it.bench, it.mine)->seg->integrity, LEAT_INTEGRITY_CORRUPT);
+    const struct leat_found *found = found_of(it.bench, other);
+    assert_int_equal(found->kind, LEAT_FOUND_MARK);
+    assert_int_equal(found->seg->extent.bytes, last_extent(other).bytes);
+    bench_free(it.bench);
+}
+
 /* Goal: a segment with a close entry in its bytes is closed, and its row follows, although the store had got no
  * CLOSE. */
 static void judge_closes_what_its_bytes_close(void **state)
@@ -587,6 +608,7 @@ int main(void)
         cmocka_unit_test(judge_tells_of_a_closed_segment_that_it_can_not_read),
         cmocka_unit_test(judge_waits_for_room_for_what_memory_has),
         cmocka_unit_test(judge_waits_for_room_alone),
+        cmocka_unit_test(judge_waits_for_no_place_but_its_own),
         cmocka_unit_test(judge_closes_what_its_bytes_close),
         cmocka_unit_test(judge_tells_of_places_that_are_gone),
         cmocka_unit_test(judge_knows_what_a_file_must_have_had),
