@@ -180,8 +180,7 @@ static bool is_silent(const struct rep_peer *peer, uint64_t now_us)
 static bool is_slow(const struct rep_peer *peer, uint64_t now_us)
 {
     uint64_t written_us = written_since(peer);
-    return peer->state == REP_PEER_ATTACHED && written_us != UINT64_MAX &&
-           now_us >= written_us + peer->primary->options.answer_us;
+    return written_us != UINT64_MAX && now_us >= written_us + peer->primary->options.answer_us;
 }
 
 /* One at a time: a slow core must not shed all its backups because everything looks late to it. */
