@@ -61,6 +61,11 @@ static void link_check(const struct leat_links *links, const struct leat_link *l
     LEAT_ASSERT(!proving || (link->mac_in != NULL && link->mac_out != NULL));
     LEAT_ASSERT(link->state >= LINK_HELLO || (link->mac_in == NULL && link->mac_out == NULL));
     LEAT_ASSERT_CMP(links->next_us, <=, due_us(link));
+    for (uint32_t i = 0; link->state == LINK_UP && i < links->table_capacity; i++) {
+        const struct leat_link *other = links->table[i];
+        /* Else what the peer sent before would be carried out after what it sends now. */
+        LEAT_ASSERT(other == NULL || other->state != LINK_UP || !leat_link_is_earlier(other, link));
+    }
     calls_check(link);
     queue_check(link);
 }

@@ -71,25 +71,21 @@ void *leat_link_accept(void *acceptor, struct leat_conn *conn,
  *     connects again.
  *  2. The backup reads the new connection first. It says that it has the copy, and the owner counts on the copy.
  *  3. The backup reads the old connection: without this rule it drops the copy. */
-static void older_connections_end(struct leat_link *link)
+static void earlier_connections_end(struct leat_link *link)
 {
     const struct leat_links *links = link->links;
-    if (link->opener.link == 0 || LEAT_BUG(OLD_CONNECTION_SPEAKS)) return;
+    if (LEAT_BUG(OLD_CONNECTION_SPEAKS)) return;
     for (uint32_t i = 0; i < links->table_capacity; i++) {
         struct leat_link *other = links->table[i];
-        if (other == NULL || other->opener.link != link->opener.link ||
-            other->opener.connection >= link->opener.connection ||
-            other->peer.incarnation != link->peer.incarnation ||
-            strcmp(other->peer.node, link->peer.node) != 0)
-            continue;
-        leat_link_cut(other, LEAT_E_CLOSED, "the peer has connected again");
+        if (other != NULL && leat_link_is_earlier(other, link))
+            leat_link_cut(other, LEAT_E_CLOSED, "the peer has connected again");
     }
 }
 
 static void link_went_up(struct leat_link *link)
 {
     struct leat_links *links = link->links;
-    older_connections_end(link);
+    earlier_connections_end(link);
     leat_link_stranger_end(link);
     links->env->net->account(link->net, LEAT_NET_NODES);
     leat_link_state_enter(link, LINK_UP);

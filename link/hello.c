@@ -196,6 +196,18 @@ static unsigned actor_of(const struct leat_links *links, int64_t to)
     return (unsigned)((uint64_t)to % links->identity.cores);
 }
 
+/* The hello came so late that its opener has connected again. */
+static bool later_is_up(const struct leat_link *link)
+{
+    const struct leat_links *links = link->links;
+    for (uint32_t i = 0; i < links->table_capacity; i++) {
+        const struct leat_link *other = links->table[i];
+        if (other != NULL && other->state == LINK_UP && leat_link_is_earlier(link, other))
+            return true;
+    }
+    return false;
+}
+
 enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct leat_frame *frame)
 {
     LEAT_ASSERT_OWNER(link->links->actor);
@@ -240,6 +252,10 @@ enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct
     }
     link->peer = hello.peer;
     link->opener = hello.opener;
+    if (later_is_up(link)) {
+        leat_link_refuse(link, frame->request, LEAT_E_CLOSED, "this link has a later connection");
+        return LINK_REFUSED;
+    }
     link->purpose = hello.purpose;
     link->handler = links->services[hello.purpose].handler;
     link->version = hello.version_max < LEAT_NODE_VERSION_MAX ? hello.version_max

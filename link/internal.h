@@ -3,6 +3,8 @@
 #ifndef LEAT_LINK_INTERNAL_H
 #define LEAT_LINK_INTERNAL_H
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/free_list.h"
 #include "base/node_log.h"
@@ -154,6 +156,17 @@ static inline void leat_link_state_enter(struct leat_link *link, enum leat_link_
     };
     LEAT_ASSERT(follow[link->state] & 1u << to);
     link->state = to;
+}
+
+/** Is `other` an earlier connection of the same link of the peer? Both were accepted. Without an incarnation they may be
+ * of two processes, each of which counts from 1. */
+static inline bool leat_link_is_earlier(const struct leat_link *other, const struct leat_link *link)
+{
+    LEAT_ASSERT_OWNER(link->links->actor);
+    return link->opener.link != 0 && other->opener.link == link->opener.link &&
+           other->opener.connection < link->opener.connection && link->peer.incarnation != 0 &&
+           other->peer.incarnation == link->peer.incarnation &&
+           strcmp(other->peer.node, link->peer.node) == 0;
 }
 
 /* life.c */

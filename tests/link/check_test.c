@@ -123,6 +123,28 @@ static void link_is_checked(void **state)
     LINKS_BROKEN(no_keys, strange->mac_out = (void *)&something);
 }
 
+/* Goal: of a peer's link only the last connection is up. */
+static void connections_are_checked(void **state)
+{
+    (void)state;
+    static const char earlier[] =
+        "other == NULL || other->state != LINK_UP || !leat_link_is_earlier(other, link)";
+#define TWO_UP(rule, ...)                                                                          \
+    LINKS_BROKEN(rule, *waits = *up, waits->slot = WAITS, waits->call_count = 0,                   \
+                 waits->accepted = up->accepted = true, leat_list_init(&waits->calls),             \
+                 waits->peer.incarnation = up->peer.incarnation = 5,                               \
+                 waits->opener = (struct leat_link_opener){7, 2},                                  \
+                 up->opener = (struct leat_link_opener){7, 3}, __VA_ARGS__)
+    TWO_UP(earlier, (void)0);
+    TWO_UP(earlier, waits->opener.connection = 4);
+    TWO_UP(NULL, waits->state = LINK_CLOSING);
+    TWO_UP(NULL, waits->opener.link = 8);
+    TWO_UP(NULL, waits->opener.link = up->opener.link = 0);
+    TWO_UP(NULL, waits->peer.incarnation = 6);
+    TWO_UP(NULL, waits->peer.incarnation = up->peer.incarnation = 0);
+    TWO_UP(NULL, waits->peer.node[0] = 'x');
+}
+
 /* Goal: the actor's timer is due for a link in each of its states. */
 static void time_is_checked(void **state)
 {
@@ -188,9 +210,10 @@ static void queue_is_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(actor_is_checked),  cmocka_unit_test(strangers_are_checked),
-        cmocka_unit_test(link_is_checked),   cmocka_unit_test(time_is_checked),
-        cmocka_unit_test(calls_are_checked), cmocka_unit_test(queue_is_checked),
+        cmocka_unit_test(actor_is_checked), cmocka_unit_test(strangers_are_checked),
+        cmocka_unit_test(link_is_checked),  cmocka_unit_test(connections_are_checked),
+        cmocka_unit_test(time_is_checked),  cmocka_unit_test(calls_are_checked),
+        cmocka_unit_test(queue_is_checked),
     };
     return cmocka_run_group_tests_name("link check", tests, NULL, NULL);
 }

@@ -368,6 +368,38 @@ static void refused_is(leat_err rc, const char *text, const char *file, int line
 }
 #define REFUSED_IS(rc, text) refused_is((rc), (text), __FILE__, __LINE__)
 
+/* Goal: a hello that comes when a later connection of its link is up is refused. */
+static void hello_of_an_earlier_connection_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        enum leat_link_state state;
+        struct leat_link_opener opener;
+        bool refused;
+    } rows[] = {
+        {LINK_UP, {1, 2}, true},
+        {LINK_UP, {1, 1}, false},
+        {LINK_UP, {2, 2}, false},
+        {LINK_CLOSING, {1, 2}, false},
+    };
+    struct leat_link other = {.links = &links, .peer = {.node = "pppp", .incarnation = 22}};
+    struct leat_link *table[] = {NULL, &other};
+    links.table = table;
+    links.table_capacity = 2;
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        says(false);
+        said.fields += said.more = 2; /* connection 1 of link 1 */
+        other.state = rows[i].state;
+        other.opener = rows[i].opener;
+        trace_begin();
+        link_.state = LINK_HELLO;
+        assert_int_equal(leat_link_hello_take(&link_, frame()),
+                         rows[i].refused ? LINK_REFUSED : LINK_GREETED);
+        TRACE_IS(rows[i].refused ? REFUSAL : "send 256 1 3\n");
+        if (rows[i].refused) sent_is_refusal(LEAT_E_CLOSED, "this link has a later connection");
+    }
+}
+
 /* Goal: a peer is refused with the reason if it has another version, wants something that is not served, is of another
  * cluster, is not up yet, or is gone. */
 static void hello_is_refused_by_name(void **state)
@@ -596,6 +628,7 @@ int main(void)
         HELLO_TEST(hello_says_who_and_for_whom),
         HELLO_TEST(hello_is_taken_within_its_bounds),
         HELLO_TEST(hello_is_refused_by_name),
+        HELLO_TEST(hello_of_an_earlier_connection_is_refused),
         HELLO_TEST(hello_for_another_actor_moves),
         HELLO_TEST(answer_is_taken_within_its_bounds),
         HELLO_TEST(answer_that_refuses_is_passed_on),
