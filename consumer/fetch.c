@@ -284,7 +284,9 @@ static leat_err fetch_read(struct leat_consumer_lane *lane, const struct leat_fr
             break;
         }
         uint8_t *bytes = row.bytes ? answer->bytes + at : NULL; /* an answer may have none */
-        rc = row_take(engine, answer, &engine->logs[lane->fetch_logs[i]], &row, bytes);
+        uint32_t log = lane->fetch_logs[i];
+        if (log != CONSUMER_LOG_MOVED)
+            rc = row_take(engine, answer, &engine->logs[log], &row, bytes);
         at += row.bytes;
     }
     bool any = answer->run_count > 0;
@@ -313,6 +315,7 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
         if (rc == LEAT_OK) return;
     }
     for (uint32_t i = 0; i < lane->fetch_count && !engine->failed; i++) {
+        if (lane->fetch_logs[i] == CONSUMER_LOG_MOVED) continue;
         struct leat_consumer_log *log = &engine->logs[lane->fetch_logs[i]];
         if (log->state == CLOG_FETCHING) {
             leat_consumer_log_enter(log, CLOG_READY);
@@ -463,6 +466,25 @@ static void locate_send(struct leat_consumer_lane *lane)
 
 /* ---- the turn ---- */
 
+/* A log whose next owner is known leaves the fetch that is under way at the earlier owner; the fetch goes on for the
+ * other logs.
+ *
+ * SUBTLE: an owner that was declared crashed, and has not heard of that, has no records to come, and answers only when
+ * the fetch's time is over. A consumer that heard of the next owner in an answer about another log waited that long. */
+static void lane_leave_moved(struct leat_consumer_lane *lane,
+                             const struct leat_client_stream *stream)
+{
+    if (!lane->fetching) return;
+    for (uint32_t i = 0; i < lane->fetch_count; i++) {
+        if (lane->fetch_logs[i] == CONSUMER_LOG_MOVED) continue;
+        struct leat_consumer_log *log = &lane->engine->logs[lane->fetch_logs[i]];
+        const struct leat_client_log *where = log_where(stream, log);
+        if (!where || (where->owner == lane->owner && where->lane == lane->lane)) continue;
+        lane->fetch_logs[i] = CONSUMER_LOG_MOVED;
+        leat_consumer_log_enter(log, CLOG_READY);
+    }
+}
+
 static void lane_note(struct leat_consumer_lane *lane, struct leat_consumer_log *log,
                       uint32_t index)
 {
@@ -515,6 +537,7 @@ void leat_consumer_fetch_turn(struct leat_consumer_engine *engine)
     uint64_t now = leat_consumer_now(engine);
     for (uint32_t i = 0; i < engine->lane_count; i++) {
         struct leat_consumer_lane *lane = engine->lanes[i];
+        lane_leave_moved(lane, stream);
         if (!lane->fetching) lane->fetch_count = lane->before_count = lane->ready_count = 0;
         if (!lane->locating) lane->locate_count = 0;
     }

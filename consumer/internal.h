@@ -18,6 +18,7 @@ enum {
     CONSUMER_MOVE_TRIES = 3,     /* of a fetch from a moving log, without a report */
 };
 #define CONSUMER_GROUP_DONE UINT64_MAX /* as a committed offset: the group is finished */
+#define CONSUMER_LOG_MOVED  UINT32_MAX /* in place of a log that has left the fetch under way */
 
 /* README.md, "States". */
 enum leat_consumer_log_state {
@@ -87,7 +88,7 @@ struct leat_consumer_lane {
     uint32_t fetch_count, locate_count;
     uint32_t fetch_from;  /* index of the log that the next fetch begins with: each has its turn */
     uint32_t ready_count; /* logs that could be in the fetch, whether there is room or not */
-    uint32_t *fetch_logs, *locate_logs; /* indices into engine->logs */
+    uint32_t *fetch_logs, *locate_logs; /* indices into engine->logs; or CONSUMER_LOG_MOVED */
     uint32_t *before_logs;              /* of logs before fetch_from, while a turn gathers */
     uint32_t before_count;
     uint8_t *fetch_control, *locate_control;

@@ -213,6 +213,8 @@ static void answer(struct fake_conn *conn, const struct leat_frame *frame,
     if (chance(world, world->faults.slow)) when += leat_xoshiro_below(&world->dice, 50000);
     if (when < conn->to_client_at) when = conn->to_client_at;
     conn->to_client_at = when;
+    if (frame->kind == LEAT_KIND_FETCH && strcmp(conn->address, "fake:1") == 0)
+        when += world->poll_us;
     unsigned times = chance(world, world->faults.twice) ? 2 : 1;
     for (unsigned i = 0; i < times; i++)
         post(world, conn, EVENT_TO_CLIENT, when, out, bytes, LEAT_OK);
@@ -388,8 +390,10 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     };
     leat_msg_stream_write(&body, &stream);
     for (uint32_t i = 0; world->stream_id && i < stream.log_count; i++) {
+        bool moved = i / world->logs + 1 == world->moved;
         struct leat_msg_log log = {i / world->logs, i % world->logs,
-                                   world->incarnation - world->behind, world->epoch, i % 2};
+                                   world->incarnation - world->behind + moved, world->epoch + moved,
+                                   i % 2};
         if (world->away > 0) log.owner += 1000;
         leat_msg_log_write(&body, &log);
     }

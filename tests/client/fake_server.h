@@ -83,7 +83,9 @@ struct fake_world {
     const char *silent; /* nothing answers at this address, not even "refused" */
     bool mute;          /* never answer anything but hello */
     const char *frozen; /* what is sent to this address vanishes: a stopped node, a cut cable */
-    bool other;         /* there is a second node, fake:2, incarnation + 1; it owns nothing */
+    bool other;         /* there is a second node, fake:2, incarnation + 1; it owns `moved` alone */
+    uint32_t moved;     /* this streamlet, from 1, has gone to fake:2; 0: none has */
+    uint64_t poll_us;   /* fake:1 answers a fetch so much later; other answers pass it */
     bool dead;          /* it says that the first one is down */
     bool away_told;     /* they name that node, too, as down */
     uint32_t away;      /* so many answers name an owner that is not among the nodes */

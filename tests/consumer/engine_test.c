@@ -475,6 +475,53 @@ static void consumer_owner_without_address_is_found_later(void **state)
     }
 }
 
+static void on_looked_up(struct leat_client_lookup *lookup, leat_err rc,
+                         const struct leat_client_stream *stream, const struct leat_error *error)
+{
+    (void)stream;
+    (void)error;
+    assert_int_equal(rc, LEAT_OK);
+    *(bool *)lookup->owner = true;
+}
+
+static bool moved_read(void *owner)
+{
+    struct rig *rig = owner;
+    return rig->next[2] == rig->world.log[2].end && rig->next[3] == rig->world.log[3].end;
+}
+
+/* Goal: a log whose next owner is known is fetched from there at once, although a fetch of the log waits at the
+ * earlier owner, for other logs, too. What becomes of that fetch concerns the other logs alone. Method: fetches at the
+ * first node take 40 ms; another user of the client looks the stream up. The fetch is answered, or its connection is
+ * lost. */
+static void consumer_moved_log_is_fetched_from_its_next_owner(void **state)
+{
+    (void)state;
+    for (unsigned lost = 0; lost < 2; lost++) {
+        struct rig *rig = rig_make(10 + lost, LEAT_ENGINE_EARLIEST, 0);
+        bool known = false;
+        struct leat_client_lookup lookup = {.name = "s", .on_done = on_looked_up, .owner = &known};
+        rig->world.other = true;
+        fill(rig, 40);
+        assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+        rig->world.poll_us = 40000;
+        (void)fake_run(&rig->world, rig->world.now_us + 2000, NULL);
+        fill(rig, 40);
+        rig->world.moved = 2;
+        leat_client_lookup(rig->client, &lookup);
+        assert_true(fake_run(&rig->world, rig->world.now_us + 2000, moved_read));
+        assert_true(known);
+        assert_true(rig->next[0] < rig->world.log[0].end && rig->next[1] < rig->world.log[1].end);
+        rig->world.poll_us = 0;
+        if (lost) fake_cut(&rig->world);
+        assert_true(fake_run(&rig->world, rig->world.now_us + 100000, all_read));
+        assert_int_equal(rig->read, rig->wanted);
+        assert_int_equal(rig->skipped, 0);
+        assert_int_equal(rig->errors, 0);
+        rig_end(rig);
+    }
+}
+
 /* Goal: an allocation that fails is made up for or ends in a clean refusal: nothing is skipped or
  * read twice, nothing leaks. Method: the n-th fails, n = 1, 2, ... until none is left to fail. */
 static void consumer_each_allocation_fails_cleanly(void **state)
@@ -527,6 +574,7 @@ int main(void)
         cmocka_unit_test(consumer_unknown_stream_fails),
         cmocka_unit_test(consumer_restarted_server_goes_on),
         cmocka_unit_test(consumer_owner_without_address_is_found_later),
+        cmocka_unit_test(consumer_moved_log_is_fetched_from_its_next_owner),
         cmocka_unit_test(consumer_each_allocation_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
