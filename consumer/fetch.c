@@ -351,6 +351,10 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
         1 + lane->fetch_logs[lane->ready_count > lane->fetch_count ? lane->fetch_count - 1 : 0];
     for (uint32_t i = 0; i < lane->fetch_count; i++)
         if (!engine->logs[lane->fetch_logs[i]].acked_known) head.wait_ms = 0;
+    uint64_t now = leat_consumer_now(engine);
+    uint64_t retry_ms = lane->retry_at_us > now ? (lane->retry_at_us - now + 999) / 1000 : 0;
+    if (retry_ms < head.wait_ms) head.wait_ms = (uint32_t)retry_ms;
+    lane->ends_us = now + head.wait_ms * 1000ull;
     leat_msg_fetch_write(&writer, &head);
     for (uint32_t i = 0; i < lane->fetch_count; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->fetch_logs[i]];
@@ -491,9 +495,12 @@ static void lane_note(struct leat_consumer_lane *lane, struct leat_consumer_log 
     if (log->state == CLOG_LOCATE && !lane->locating &&
         lane->locate_count < CONSUMER_LOCATE_LOGS_MAX)
         lane->locate_logs[lane->locate_count++] = index;
-    if (log->state != CLOG_READY || lane->fetching ||
-        lane->answers >= lane->engine->options.prefetch)
+    if (log->state != CLOG_READY) return;
+    if (lane->fetching) {
+        lane->behind_count += !log->by_position;
         return;
+    }
+    if (lane->answers >= lane->engine->options.prefetch) return;
     lane->ready_count++;
     bool before = index < lane->fetch_from;
     uint32_t *count = before ? &lane->before_count : &lane->fetch_count;
@@ -514,18 +521,48 @@ static void lane_order(struct leat_consumer_lane *lane)
 static void logs_note(struct leat_consumer_engine *engine, const struct leat_client_stream *stream,
                       uint64_t now)
 {
+    for (uint32_t i = 0; i < engine->lane_count; i++) {
+        struct leat_consumer_lane *lane = engine->lanes[i];
+        if (!lane->fetching) lane->fetch_count = lane->before_count = lane->ready_count = 0;
+        if (!lane->locating) lane->locate_count = 0;
+        lane->behind_count = 0;
+        lane->retry_at_us = UINT64_MAX;
+    }
     for (uint32_t i = 0; i < engine->log_count; i++) {
         struct leat_consumer_log *log = &engine->logs[i];
         if (log->state != CLOG_LOCATE && log->state != CLOG_READY) continue;
-        if (now < log->retry_at_us) {
-            leat_consumer_wake_at(engine, log->retry_at_us);
-            continue;
-        }
+        if (now < log->retry_at_us) leat_consumer_wake_at(engine, log->retry_at_us);
         const struct leat_client_log *where = log_where(stream, log);
-        if (!where) continue;
-        struct leat_consumer_lane *lane = leat_consumer_lane_of(engine, where->owner, where->lane);
-        if (lane) lane_note(lane, log, i);
+        struct leat_consumer_lane *lane =
+            where ? leat_consumer_lane_of(engine, where->owner, where->lane) : NULL;
+        if (!lane) continue;
+        if (now >= log->retry_at_us)
+            lane_note(lane, log, i);
+        else if (log->state == CLOG_READY && !log->by_position &&
+                 log->retry_at_us < lane->retry_at_us)
+            lane->retry_at_us = log->retry_at_us;
     }
+}
+
+/* More logs are ready than were left out of the fetch under way, and the fetch would wait on: the consumer forgets the
+ * fetch, and sends another one for all logs. Records that the first fetch brings nevertheless are fetched again.
+ *
+ * SUBTLE: a log that came from another owner, with records to read, waited for the end of the long poll of logs without
+ * records. A log that is to be asked again later ends no fetch, because forgotten fetches wait at the owner until their
+ * time is over: fetch_send() lets a fetch wait until then at most. Logs that are read by position wait: where a segment
+ * group is not there yet, each of these logs is asked again after wait_ms, at a time of its own. */
+static bool lane_end_poll(struct leat_consumer_lane *lane, uint64_t now)
+{
+    struct leat_consumer_engine *engine = lane->engine;
+    if (!lane->fetching || lane->ends_us <= now + CONSUMER_POLL_END_US ||
+        lane->behind_count <= lane->ready_count - lane->fetch_count)
+        return false;
+    leat_client_cancel(engine->client, &lane->fetch);
+    lane->fetching = false;
+    for (uint32_t i = 0; i < lane->fetch_count; i++)
+        if (lane->fetch_logs[i] != CONSUMER_LOG_MOVED)
+            leat_consumer_log_enter(&engine->logs[lane->fetch_logs[i]], CLOG_READY);
+    return true;
 }
 
 void leat_consumer_fetch_turn(struct leat_consumer_engine *engine)
@@ -535,13 +572,13 @@ void leat_consumer_fetch_turn(struct leat_consumer_engine *engine)
         leat_client_stream(engine->client, engine->stream_name);
     if (!stream || stream->id != engine->stream_id) return;
     uint64_t now = leat_consumer_now(engine);
-    for (uint32_t i = 0; i < engine->lane_count; i++) {
-        struct leat_consumer_lane *lane = engine->lanes[i];
-        lane_leave_moved(lane, stream);
-        if (!lane->fetching) lane->fetch_count = lane->before_count = lane->ready_count = 0;
-        if (!lane->locating) lane->locate_count = 0;
-    }
+    for (uint32_t i = 0; i < engine->lane_count; i++)
+        lane_leave_moved(engine->lanes[i], stream);
     logs_note(engine, stream, now);
+    bool ended = false;
+    for (uint32_t i = 0; i < engine->lane_count; i++)
+        ended = lane_end_poll(engine->lanes[i], now) || ended;
+    if (ended) logs_note(engine, stream, now);
     for (uint32_t i = 0; i < engine->lane_count && !engine->failed; i++) {
         struct leat_consumer_lane *lane = engine->lanes[i];
         if (lane->locate_count && !lane->locating) locate_send(lane);

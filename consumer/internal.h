@@ -16,6 +16,7 @@ enum {
     CONSUMER_COMMIT_ROW_BYTES = 48,
     CONSUMER_FINISHED_MAX = 256, /* groups finished and not yet committed */
     CONSUMER_MOVE_TRIES = 3,     /* of a fetch from a moving log, without a report */
+    CONSUMER_POLL_END_US = 1000, /* a fetch whose wait is over so soon is not ended */
 };
 #define CONSUMER_GROUP_DONE UINT64_MAX /* as a committed offset: the group is finished */
 #define CONSUMER_LOG_MOVED  UINT32_MAX /* in place of a log that has left the fetch under way */
@@ -86,8 +87,11 @@ struct leat_consumer_lane {
     uint64_t usual_us; /* that a fetch took of late */
     struct leat_request fetch, locate;
     uint32_t fetch_count, locate_count;
-    uint32_t fetch_from;  /* index of the log that the next fetch begins with: each has its turn */
-    uint32_t ready_count; /* logs that could be in the fetch, whether there is room or not */
+    uint32_t fetch_from;   /* index of the log that the next fetch begins with: each has its turn */
+    uint32_t ready_count;  /* logs that could be in the fetch, whether there is room or not */
+    uint32_t behind_count; /* logs that are ready while a fetch is under way */
+    uint64_t ends_us;      /* when the owner has waited long enough with the fetch under way */
+    uint64_t retry_at_us;  /* of the lane's logs, the next one that is to be asked again */
     uint32_t *fetch_logs, *locate_logs; /* indices into engine->logs; or CONSUMER_LOG_MOVED */
     uint32_t *before_logs;              /* of logs before fetch_from, while a turn gathers */
     uint32_t before_count;

@@ -108,6 +108,7 @@ static struct leat_consumer_lane *lane_make(struct leat_consumer_engine *engine,
     lane->engine = engine;
     lane->owner = owner;
     lane->lane = number;
+    lane->retry_at_us = UINT64_MAX;
     if (!lane->fetch_logs || !lane->before_logs || !lane->locate_logs || !lane->fetch_control ||
         !lane->locate_control) {
         lane_free(lane);

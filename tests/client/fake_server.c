@@ -213,8 +213,7 @@ static void answer(struct fake_conn *conn, const struct leat_frame *frame,
     if (chance(world, world->faults.slow)) when += leat_xoshiro_below(&world->dice, 50000);
     if (when < conn->to_client_at) when = conn->to_client_at;
     conn->to_client_at = when;
-    if (frame->kind == LEAT_KIND_FETCH && strcmp(conn->address, "fake:1") == 0)
-        when += world->poll_us;
+    if (frame->kind == LEAT_KIND_FETCH) when += world->poll_us; /* other answers pass it */
     unsigned times = chance(world, world->faults.twice) ? 2 : 1;
     for (unsigned i = 0; i < times; i++)
         post(world, conn, EVENT_TO_CLIENT, when, out, bytes, LEAT_OK);
@@ -422,12 +421,14 @@ static void on_fetch(struct fake_conn *conn, const struct leat_frame *frame)
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     leat_msg_fetch_read(&reader, &fetch);
     world->fetch_min_bytes = fetch.min_bytes;
+    if (fetch.wait_ms && fetch.wait_ms < world->fetch_wait_ms) world->fetch_wait_ms = fetch.wait_ms;
     uint8_t bytes[4096], *payload = pages_get(ANSWER_BYTES);
     LEAT_ASSERT(!reader.failed);
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_write_array(&body, fetch.log_count);
     uint32_t used = 0;
+    world->poll_us = world->polls ? fetch.wait_ms * 1000ull : 0;
     for (uint32_t i = 0; i < fetch.log_count; i++) {
         struct leat_msg_fetch_log want;
         leat_msg_fetch_log_read(&reader, &want);
@@ -436,13 +437,14 @@ static void on_fetch(struct fake_conn *conn, const struct leat_frame *frame)
         struct leat_msg_fetched row = {.first_offset = log->first, .acked_offset = log->end};
         if (want.log.stream != world->stream_id)
             row.code = LEAT_E_UNKNOWN_STREAM;
-        else if (want.offset < log->first || want.offset > log->end)
-            row.code = LEAT_E_OFFSET_OUT_OF_RANGE;
+        else if (log == world->starting || want.offset < log->first || want.offset > log->end)
+            row.code = log == world->starting ? LEAT_E_STARTING : LEAT_E_OFFSET_OUT_OF_RANGE;
         else
             row.bytes = used < fetch.max_bytes
                             ? fetch_gather(log, want.offset, fetch.max_bytes - used, payload + used)
                             : 0;
         used += row.bytes;
+        if (row.code || row.bytes) world->poll_us = 0;
         leat_msg_fetched_write(&body, &row);
     }
     answer(conn, frame, &body, 0, payload, used);
@@ -559,8 +561,7 @@ static void on_frame(struct fake_conn *conn, const struct leat_frame *frame)
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
         (void)leat_msg_read_array(&reader);
-        int64_t id = leat_msg_read_i64(&reader), epoch = leat_msg_read_i64(&reader);
-        (void)epoch;
+        int64_t id = leat_msg_read_i64(&reader);
         if (id < 0)
             id = world->next_producer_id++;
         else
@@ -684,8 +685,8 @@ bool fake_run(struct fake_world *world, uint64_t until_us, bool (*done)(void *ow
             return false;
         }
         spins = event || at > world->now_us ? 0 : spins + 1;
-        LEAT_ASSERT_CMP(spins, <,
-                        FAKE_SPINS_MAX); /* a time that is past, asked for again and again */
+        /* a time that is past, asked for again and again */
+        LEAT_ASSERT_CMP(spins, <, FAKE_SPINS_MAX);
         if (at > world->now_us) world->now_us = at;
         if (!event) {
             world->wake_at_us = UINT64_MAX;

@@ -78,6 +78,7 @@ struct fake_world {
     struct fake_faults faults;
     /* What happened. */
     uint32_t fetch_min_bytes; /* of the last fetch */
+    uint32_t fetch_wait_ms;   /* the shortest wait, but 0, of a fetch since a test set this */
     uint64_t garbled, connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps,
         epochs, too_large;
     const char *silent; /* nothing answers at this address, not even "refused" */
@@ -85,13 +86,15 @@ struct fake_world {
     const char *frozen; /* what is sent to this address vanishes: a stopped node, a cut cable */
     bool other;         /* there is a second node, fake:2, incarnation + 1; it owns `moved` alone */
     uint32_t moved;     /* this streamlet, from 1, has gone to fake:2; 0: none has */
-    uint64_t poll_us;   /* fake:1 answers a fetch so much later; other answers pass it */
+    bool polls;         /* a fetch without records is answered when its wait is over */
+    uint64_t poll_us;   /* that wait, of the last fetch */
     bool dead;          /* it says that the first one is down */
     bool away_told;     /* they name that node, too, as down */
     uint32_t away;      /* so many answers name an owner that is not among the nodes */
     bool behind;        /* METADATA names the incarnation before the one that says hello */
     uint32_t mute_streamlet; /* appends to this one, from 1, are never answered; 0: all are */
     bool gives_up;           /* a request for a producer's id ends by CANCELLED, at the server */
+    const struct fake_log *starting; /* fetches from this log are refused: STARTING */
 };
 
 /** Where the log's n-th batch lies. */

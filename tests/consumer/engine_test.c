@@ -28,6 +28,7 @@ struct rig {
     uint64_t next[LOGS], read, wanted;
     uint64_t skipped;
     bool holding; /* nobody takes what was fetched */
+    bool looked_up;
 };
 
 static void on_ready(void *owner, leat_err rc, const struct leat_error *error)
@@ -481,7 +482,7 @@ static void on_looked_up(struct leat_client_lookup *lookup, leat_err rc,
     (void)stream;
     (void)error;
     assert_int_equal(rc, LEAT_OK);
-    *(bool *)lookup->owner = true;
+    ((struct rig *)lookup->owner)->looked_up = true;
 }
 
 static bool moved_read(void *owner)
@@ -491,28 +492,27 @@ static bool moved_read(void *owner)
 }
 
 /* Goal: a log whose next owner is known is fetched from there at once, although a fetch of the log waits at the
- * earlier owner, for other logs, too. What becomes of that fetch concerns the other logs alone. Method: fetches at the
- * first node take 40 ms; another user of the client looks the stream up. The fetch is answered, or its connection is
- * lost. */
+ * earlier owner, for other logs, too. What becomes of that fetch concerns the other logs alone. Method: fetches
+ * without records wait for 50 ms; another user of the client looks the stream up. The fetch is answered, or its
+ * connection is lost. */
 static void consumer_moved_log_is_fetched_from_its_next_owner(void **state)
 {
     (void)state;
     for (unsigned lost = 0; lost < 2; lost++) {
         struct rig *rig = rig_make(10 + lost, LEAT_ENGINE_EARLIEST, 0);
-        bool known = false;
-        struct leat_client_lookup lookup = {.name = "s", .on_done = on_looked_up, .owner = &known};
+        struct leat_client_lookup lookup = {.name = "s", .on_done = on_looked_up, .owner = rig};
         rig->world.other = true;
         fill(rig, 40);
         assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
-        rig->world.poll_us = 40000;
+        rig->world.polls = true;
         (void)fake_run(&rig->world, rig->world.now_us + 2000, NULL);
         fill(rig, 40);
         rig->world.moved = 2;
         leat_client_lookup(rig->client, &lookup);
         assert_true(fake_run(&rig->world, rig->world.now_us + 2000, moved_read));
-        assert_true(known);
+        assert_true(rig->looked_up);
         assert_true(rig->next[0] < rig->world.log[0].end && rig->next[1] < rig->world.log[1].end);
-        rig->world.poll_us = 0;
+        rig->world.polls = false;
         if (lost) fake_cut(&rig->world);
         assert_true(fake_run(&rig->world, rig->world.now_us + 100000, all_read));
         assert_int_equal(rig->read, rig->wanted);
@@ -520,6 +520,70 @@ static void consumer_moved_log_is_fetched_from_its_next_owner(void **state)
         assert_int_equal(rig->errors, 0);
         rig_end(rig);
     }
+}
+
+static bool looked_up(void *owner)
+{
+    return ((struct rig *)owner)->looked_up;
+}
+
+/* Goal: a log that comes to an owner is fetched there at once, although a fetch of other logs waits there. Method:
+ * fetches without records wait for 50 ms; a streamlet goes to the other node and comes back; then all logs get
+ * records. */
+static void consumer_log_that_comes_waits_for_no_poll(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(12, LEAT_ENGINE_EARLIEST, 0);
+    rig->world.other = true;
+    fill(rig, 40);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    rig->world.polls = true;
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_client_lookup lookup = {.name = "s", .on_done = on_looked_up, .owner = rig};
+        (void)fake_run(&rig->world, rig->world.now_us + 2000, NULL);
+        rig->looked_up = false;
+        rig->world.moved = i == 0 ? 2 : 0;
+        rig->world.epoch += 2;
+        leat_client_lookup(rig->client, &lookup);
+        assert_true(fake_run(&rig->world, rig->world.now_us + 2000, looked_up));
+    }
+    fill(rig, 40);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 2000, all_read));
+    assert_int_equal(rig->read, rig->wanted);
+    assert_int_equal(rig->skipped, 0);
+    rig_end(rig);
+}
+
+static bool refused_read(void *owner)
+{
+    struct rig *rig = owner;
+    return rig->next[2] == rig->world.log[2].end;
+}
+
+/* Goal: a log that is refused is asked again when its pause is over, although other logs of its owner have no records:
+ * their fetch waits no longer than that. Method: one log is refused for at most 60
+ * ms. */
+static void consumer_refused_log_waits_for_no_poll(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(13, LEAT_ENGINE_EARLIEST, 0);
+    fill(rig, 40);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    rig->world.polls = true;
+    rig->world.fetch_wait_ms = UINT32_MAX;
+    (void)fake_run(&rig->world, rig->world.now_us + 60000, NULL);
+    assert_int_equal(rig->world.fetch_wait_ms, 50);
+    rig->world.starting = &rig->world.log[2];
+    (void)fake_run(&rig->world, rig->world.now_us + 60000, NULL);
+    assert_in_range(rig->world.fetch_wait_ms, 1, 2);
+    rig->world.starting = NULL;
+    fill(rig, 40);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 20000, refused_read));
+    rig->world.polls = false;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 100000, all_read));
+    assert_int_equal(rig->read, rig->wanted);
+    assert_int_equal(rig->skipped, 0);
+    rig_end(rig);
 }
 
 /* Goal: an allocation that fails is made up for or ends in a clean refusal: nothing is skipped or
@@ -575,6 +639,8 @@ int main(void)
         cmocka_unit_test(consumer_restarted_server_goes_on),
         cmocka_unit_test(consumer_owner_without_address_is_found_later),
         cmocka_unit_test(consumer_moved_log_is_fetched_from_its_next_owner),
+        cmocka_unit_test(consumer_log_that_comes_waits_for_no_poll),
+        cmocka_unit_test(consumer_refused_log_waits_for_no_poll),
         cmocka_unit_test(consumer_each_allocation_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
