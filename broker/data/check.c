@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assertions about a core's logs between two turns. */
+/* Assertions about a core's logs and replicas between two turns. */
 #include "base/assert.h"
 #include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/partition.h"
 #include "broker/data/replicate.h"
+#include "replication/backup/backup.h"
 #include "replication/primary/primary.h"
 
 static void log_check(const struct leat_core *core, const struct leat_partition *partition)
@@ -31,6 +32,7 @@ void leat_core_check(const void *actor)
     LEAT_ASSERT_OWNER(core);
     const struct leat_replicate *replicate = core->data->replicate;
     if (replicate != NULL && replicate->primary != NULL) leat_primary_check(replicate->primary);
+    if (replicate != NULL && replicate->backup != NULL) leat_backup_check(replicate->backup);
     LEAT_LIST_EACH(&core->data->care_logs, link)
     log_check(core, LEAT_CONTAINER(link, const struct leat_partition, care));
 }

@@ -164,7 +164,7 @@ leat_err leat_partition_hope(const struct leat_partition *partition, const struc
 bool leat_partition_lacks(const struct leat_partition *partition, const struct leat_read *read);
 /** Called every tick: retention, parking. */
 void leat_partition_care(struct leat_core *core);
-/** Asserts what is true of a core's logs between two turns: leat_actor_ops.check of a core. */
+/** Asserts what is true of a core's logs and replicas between two turns: leat_actor_ops.check of a core. */
 void leat_core_check(const void *actor);
 /* ---- holes.c: segments that a log lacks between the segments that are here ---- */
 /** Ids are missing between these. */

@@ -47,6 +47,8 @@ enum { LEAT_BACKUP_TIMERS = 1 };
 leat_err leat_backup_create(const struct leat_backup_options *options,
                             struct leat_backup **out_backup) LEAT_NODISCARD;
 void leat_backup_destroy(struct leat_backup **backup);
+/** Asserts what is true of replicas and writers between two turns: for leat_actor_ops.check. Thread: owner. */
+void leat_backup_check(const struct leat_backup *backup);
 /** A replica found at start; all of them before the first request. It is kept until an owner has
  * given its word. found->kind LOST: known, never a mark. */
 leat_err leat_backup_take_found(struct leat_backup *backup,

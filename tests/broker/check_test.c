@@ -25,6 +25,11 @@ void leat_primary_check(const struct leat_primary *primary)
     assert_ptr_equal(primary, &alone.cores);
     said("check its backups");
 }
+void leat_backup_check(const struct leat_backup *backup)
+{
+    assert_ptr_equal(backup, &alone.node);
+    said("check its replicas");
+}
 void leat_primary_log_check(const struct leat_primary_log *rep)
 {
     assert_ptr_equal(rep, &alone.node);
@@ -140,11 +145,12 @@ static void log_is_checked_after_each_turn(void **state)
 static void what_lies_below_is_checked(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         alone_begin();
         struct leat_core *core = &alone.cores[0];
         struct leat_list queue;
-        struct leat_replicate replicate = {.primary = i == 4 ? (void *)&alone.cores : NULL};
+        struct leat_replicate replicate = {.primary = i >= 4 ? (void *)&alone.cores : NULL,
+                                           .backup = i == 5 ? (void *)&alone.node : NULL};
         core->data->replicate = i > 2 ? &replicate : NULL;
         struct leat_partition partition = {.ref = {ALONE_STREAM, 0, 0},
                                            .core = core,
@@ -159,8 +165,12 @@ static void what_lies_below_is_checked(void **state)
         if (i == 2) leat_list_push_back(&queue, &partition.dirty);
         assert_broken(NULL, leat_core_check(core));
         static const char *const expected[] = {
-            "", "check its copies\ncheck the log\n", "check the log, which is queued\n",
-            "check the log\n", "check its backups\ncheck the log\n"};
+            "",
+            "check its copies\ncheck the log\n",
+            "check the log, which is queued\n",
+            "check the log\n",
+            "check its backups\ncheck the log\n",
+            "check its backups\ncheck its replicas\ncheck the log\n"};
         assert_said(expected[i]);
         core->data->replicate = NULL;
         alone_end();
