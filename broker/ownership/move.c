@@ -3,6 +3,7 @@
 #include "broker/ownership/move.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -510,32 +511,53 @@ void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *f
 
 /* ---- a drained node ---- */
 
-/* The least loaded of the nodes that take streamlets; this node is drained, and takes none. */
-static const struct leat_member *least_loaded(const struct leat_core *core)
+/* A node that takes streamlets, and how many it owns. */
+struct drain_target {
+    const struct leat_member *member;
+    uint64_t incarnation, owned;
+};
+
+static int by_incarnation(const void *a, const void *b)
 {
-    const struct leat_member *least = NULL;
+    const struct drain_target *left = a, *right = b;
+    return left->incarnation < right->incarnation ? -1 : left->incarnation > right->incarnation;
+}
+
+/* This node is drained, and takes none. */
+static uint32_t targets_list(const struct leat_core *core, struct drain_target *targets)
+{
+    uint32_t count = 0;
     for (uint32_t i = 0; i < core->members.count; i++) {
         const struct leat_member *member = core->members.rows[i];
         if (member->info.state != LEAT_NODE_UP || member->info.draining) continue;
-        if (least == NULL || member->info.streamlets < least->info.streamlets) least = member;
+        targets[count++] = (struct drain_target){member, member->info.incarnation, 0};
     }
-    return least;
+    qsort(targets, count, sizeof *targets, by_incarnation);
+    return count;
 }
 
-static bool any_owned(const struct leat_core *core, uint32_t *out_stream, uint32_t *out_streamlet)
+/* Counts what the targets own, and finds the first streamlet that this node owns.
+ * SUBTLE: member->info.streamlets will not do. It is the number at the last change of that node. (1) This node is
+ * drained. (2) No other node changes while streamlets go. (3) All of them would go to the same node. */
+static bool owned_count(const struct leat_core *core, struct drain_target *targets, uint32_t count,
+                        struct leat_log_ref *out_own)
 {
+    bool found = false;
     for (uint32_t i = 0; i <= core->data->stream_mask; i++) {
         for (struct leat_stream *it = core->data->streams_by_id[i]; it != NULL;
              it = it->by_id_next) {
             for (uint32_t s = 0; it->published && s < it->desc->streamlet_count; s++) {
-                if (!leat_core_owns(core, it->desc, s)) continue;
-                *out_stream = it->desc->id;
-                *out_streamlet = s;
-                return true;
+                struct drain_target key = {.incarnation = it->desc->streamlets[s].owner};
+                struct drain_target *target =
+                    bsearch(&key, targets, count, sizeof *targets, by_incarnation);
+                if (target != NULL) target->owned++;
+                if (found || !leat_core_owns(core, it->desc, s)) continue;
+                found = true;
+                *out_own = (struct leat_log_ref){.stream = it->desc->id, .streamlet = s};
             }
         }
     }
-    return false;
+    return found;
 }
 
 static void drain_next(struct leat_core *core);
@@ -558,15 +580,19 @@ static void drain_on_done(struct leat_mover *mover)
 static void drain_next(struct leat_core *core)
 {
     const struct leat_member *self = leat_member_find(core, core->node->incarnation);
-    const struct leat_member *target = least_loaded(core);
-    uint32_t stream, streamlet;
-    if (core->stopping || self == NULL || !self->info.draining || target == NULL) return;
-    if (!any_owned(core, &stream, &streamlet)) return;
+    if (core->stopping || self == NULL || !self->info.draining) return;
+    struct drain_target targets[LEAT_NODES_MAX];
+    uint32_t count = targets_list(core, targets);
+    struct leat_log_ref own = {0};
+    if (count == 0 || !owned_count(core, targets, count, &own)) return;
+    const struct drain_target *least = &targets[0];
+    for (uint32_t i = 1; i < count; i++)
+        if (targets[i].owned < least->owned) least = &targets[i];
     struct leat_mover *mover = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *mover);
     if (mover == NULL) return;
-    mover->stream = stream;
-    mover->streamlet = streamlet;
-    snprintf(mover->target, sizeof mover->target, "%s", target->info.name);
+    mover->stream = own.stream;
+    mover->streamlet = own.streamlet;
+    snprintf(mover->target, sizeof mover->target, "%s", least->member->info.name);
     mover->on_done = drain_on_done;
     core->movers->drain = mover;
     leat_mover_start(core, mover);
