@@ -223,6 +223,22 @@ char cli_unescaped(const char **text)
     return c;
 }
 
+int cli_escapes_check(const char *option, const char *text)
+{
+    while ((text = strchr(text, '\\')) != NULL) {
+        const char *c = text + 1;
+        bool known = *c == 'x' ? hex(c[1]) >= 0 && hex(c[2]) >= 0
+                               : *c == '\0' || strchr("ntr0", *c) || !isalnum((unsigned char)*c);
+        if (!known) {
+            cli_error("--%s knows \\n \\t \\r \\0 \\xHH and \\\\, not '%.*s'", option,
+                      *c == 'x' ? 4 : 2, text);
+            return CLI_USAGE;
+        }
+        text = *c ? c + 1 : c;
+    }
+    return CLI_OK;
+}
+
 bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t most,
                   const char *unit)
 {

@@ -44,6 +44,8 @@ void cli_error(const char *format, ...) LEAT_PRINTF(1, 2);
 int cli_compression_parse(const char *text, int *out);
 /** The next character of a text that is not at its end; \n \t \r \0 \xHH and \ before any other are one. */
 char cli_unescaped(const char **text);
+/** CLI_OK, or CLI_USAGE after a message: \ before a letter or digit must be one of these. */
+int cli_escapes_check(const char *option, const char *text) LEAT_NODISCARD;
 /** False after a message that names the option and its range, in `unit` (" ms", or ""). */
 bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t most,
                   const char *unit);

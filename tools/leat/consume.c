@@ -327,11 +327,12 @@ static int format_check(const char *text)
         if (*at != '%') continue;
         at++;
         if (*at && strchr("atpoTksvKSh%", *at)) continue;
-        cli_error("--format knows %%t %%p %%o %%a %%T %%k %%s %%v %%K %%S %%h and %%%%, not '%%%c'",
-                  *at ? *at : ' ');
+        cli_error(
+            "--format knows %%t %%p %%o %%a %%T %%k %%s %%v %%K %%S %%h and %%%%, not '%%%.1s'",
+            at);
         return CLI_USAGE;
     }
-    return CLI_OK;
+    return cli_escapes_check("format", text);
 }
 
 /* ---- the loop ---- */

@@ -330,6 +330,7 @@ int leat_produce_main(int argc, char **argv)
         cli_error("--key-separator has 1 to %d bytes", SEPARATOR_BYTES_MAX);
         return CLI_USAGE;
     }
+    if (separator && cli_escapes_check("key-separator", separator)) return CLI_USAGE;
     for (const char *at = separator; at && *at;)
         delimiter[delimiter_bytes++] = cli_unescaped(&at);
     if (!cli_number("streamlet", &streamlet, 0, LEAT_STREAMLETS_MAX - 1, CLI_NONE) ||
