@@ -721,7 +721,7 @@ WRONG = [
     ('produce s --key-separator \\x4g', 2, "--key-separator knows"),
     ('log', 2, 'Usage'), ('log foo', 2, 'log recover'), ('log recover', 2, 'NAME'),
     ('log recover s', 1, 'nothing is missing'), ('log recover s --accept-loss', 1, 'nothing is missing'),
-    ('log recover nope --accept-loss', 1, 'nope'), ('log recover s --log 9 --accept-loss', 1, 'log 9'),
+    ('log recover nope --accept-loss', 1, 'see leat stream list'), ('log recover s --log 9 --accept-loss', 1, 'log 9'),
     ('log recover s --streamlet 99999999999 --accept-loss', 2, '65535'), ('status x', 2, 'operands'),
     ('bench', 2, 'Usage'), ('bench foo', 2, 'foo'), ('bench append x', 2, 'operands'),
     ('stream create x --streamlets 0', 2, '--streamlets lies between 1 and 65536'),

@@ -324,7 +324,8 @@ static void unknown_stream_tell(const char *name)
                   "allowed. leat stream list shows those that there are",
                   name);
     else
-        cli_error("no stream '%s'; make it with: leat stream create %s", name, name);
+        cli_error("no stream '%s': see leat stream list, or make it with: leat stream create %s",
+                  name, name);
 }
 
 /* Of one stream, but its logs. 0, or the exit code after a message. */
