@@ -139,7 +139,8 @@ static int create(int argc, char **argv)
         !cli_number("min-copies", &min_copies, 1, LEAT_COPIES_MAX, 0) ||
         !cli_number("segment-bytes", &segment_bytes, LEAT_SEGMENT_BYTES_MIN, LEAT_SEGMENT_BYTES_MAX,
                     0) ||
-        !cli_number("max-batch-bytes", &batch_bytes, 1, LEAT_BATCH_BYTES_MAX, 0))
+        !cli_number("max-batch-bytes", &batch_bytes, LEAT_BATCH_BYTES_LIMIT_MIN,
+                    LEAT_BATCH_BYTES_MAX, 0))
         return CLI_USAGE;
     if (retention_ms == 0 || retention_bytes == 0) {
         cli_error("--retention-%s 0 would keep nothing; without it everything is kept",

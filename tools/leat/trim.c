@@ -22,7 +22,7 @@ static bool before_parse(const char *text, uint64_t *out)
 
 int leat_stream_trim(int argc, char **argv)
 {
-    uint64_t streamlet = UINT64_MAX, log = UINT64_MAX;
+    uint64_t streamlet = CLI_NONE, log = CLI_NONE;
     const char *before = NULL;
     const struct cli_option options[] = {
         CLI_COMMON,
@@ -33,9 +33,15 @@ int leat_stream_trim(int argc, char **argv)
     struct leat_msg_trim trim = {0};
     int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
     if (n < 0) return CLI_USAGE;
-    if (n != 1 || streamlet >= LEAT_STREAMLETS_MAX || log >= LEAT_LOGS_MAX || !before ||
-        !before_parse(before, &trim.before)) {
+    if (n != 1 || streamlet == CLI_NONE || log == CLI_NONE || !before) {
         cli_error("stream trim wants one NAME, --streamlet S, --log Q, and --before OFFSET or end");
+        return CLI_USAGE;
+    }
+    if (!cli_in_range("streamlet", streamlet, 0, LEAT_STREAMLETS_MAX - 1, "") ||
+        !cli_in_range("log", log, 0, LEAT_LOGS_MAX - 1, ""))
+        return CLI_USAGE;
+    if (!before_parse(before, &trim.before)) {
+        cli_error("--before wants an offset or end, not '%s'", before);
         return CLI_USAGE;
     }
     trim.stream = (struct leat_msg_string){argv[0], (uint32_t)strnlen(argv[0], 400)};
