@@ -670,8 +670,8 @@ def test_output_that_can_not_be_written_is_a_failure():
 
 def test_a_record_that_is_too_large():
     server = Server().start()
-    done = server.leat('produce', 's', input=b'x' * (3 << 20) + b'\n', code=1)
-    check(re.search(r'record 1 \(3145728 bytes\) was refused: larger than', done.stderr), done.stderr)
+    done = server.leat('produce', 's', input=b'x' * (3 << 20) + b'\nbehind\n', code=1)
+    check(re.search(r'record 1 \(3145728 bytes\) was refused: larger than .*; nothing from it on was sent', done.stderr), done.stderr)
     done = server.leat('produce', 's', '-', input=b'short\n\n' + b'x' * (5 << 20) + b'\nbehind\n', code=1)
     check(re.search(r'stdin: line 3 is longer than', done.stderr), done.stderr)
     equal(server.values('s'), ['short', ''])
@@ -713,6 +713,7 @@ WRONG = [
     ('stream describe', 2, 'NAME'), ('stream describe nope', 1, 'nope'), ('stream delete nope', 1, 'nope'),
     ('stream delete leat.sets', 1, "server's own"), ('produce', 2, 'NAME'),
     ('produce s /nonexistent', 1, '/nonexistent: No such'), ('produce s --timeout x', 2, '--timeout'),
+    ('produce made-for-a-directory /tmp', 1, '/tmp: Is a directory'), ('stream describe made-for-a-directory', 1, 'no stream'),
     ('produce bad/name', 1, 'letters, digits'), ('consume', 2, 'NAME'), ('consume nope', 1, 'stream create'),
     ('consume s --from foo', 2, '--from'), ('consume s --streamlet 7 --until-end', 1, 'describe'),
     ('consume s --mode ordered', 2, '--group'), ('consume s --group x --mode foo', 2, 'parallel'),

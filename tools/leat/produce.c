@@ -120,16 +120,16 @@ static bool line_send(struct produce_run *run, const char *line, size_t bytes, b
     if (code) {
         free(own);
         if (code == LEAT_E_TIMEOUT)
-            cli_error("record %" PRIu64 " was not sent: those in front of it fill the memory for "
-                      "records under way, and were not acked in time",
+            cli_error("record %" PRIu64 " and later records were not sent: earlier records fill "
+                      "the memory for records under way, and were not acked in time",
                       run->records + 1);
         else
-            cli_error("record %" PRIu64 " (%zu byte%s) was refused: %s%s", run->records + 1, bytes,
-                      cli_s(bytes), leat_strerror(code),
-                      code == LEAT_E_TOO_LARGE
-                          ? " of a batch: 2 MiB, or the stream's --max-batch-bytes"
-                      : code == LEAT_E_UNKNOWN_LOG ? "; see 'leat stream describe'"
-                                                   : "");
+            cli_error(
+                "record %" PRIu64 " (%zu byte%s) was refused: %s%s; nothing from it on was sent",
+                run->records + 1, bytes, cli_s(bytes), leat_strerror(code),
+                code == LEAT_E_TOO_LARGE ? " of a batch: 2 MiB, or the stream's --max-batch-bytes"
+                : code == LEAT_E_UNKNOWN_LOG ? "; see 'leat stream describe'"
+                                             : "");
         run->refused = code;
         return false;
     }
@@ -201,8 +201,11 @@ static int file_send(struct produce_run *run, int fd, const char *name)
 static bool files_are_there(int count, char **names)
 {
     for (int i = 0; i < count; i++) {
-        if (strcmp(names[i], "-") == 0 || access(names[i], R_OK) == 0) continue;
-        cli_error("%s: %s", names[i], strerror(errno));
+        struct stat file = {0};
+        if (strcmp(names[i], "-") == 0) continue;
+        bool readable = access(names[i], R_OK) == 0 && stat(names[i], &file) == 0;
+        if (readable && !S_ISDIR(file.st_mode)) continue;
+        cli_error("%s: %s", names[i], strerror(readable ? EISDIR : errno));
         return false;
     }
     return true;
