@@ -235,7 +235,7 @@ def test_config_file_and_flags_over_it():
     place = directory()
     file = os.path.join(place, 'conf')
     with open(file, 'w') as out:
-        out.write('# a comment\nmemory = 300M ; more\ncores = 1\nauto-create = no\n')
+        out.write('# a comment\nmemory = 300M ; more\n  cores = 1\n\tauto-create = no\n')
     server = Server('--config', file, '--memory', '256M', '--cores', '2').start()
     check_in('256 MiB', server.ready)
     check_in('2 cores', server.ready)

@@ -377,12 +377,24 @@ static leat_err file_check(const char *path, struct leat_error *error)
                           LINE_BYTES_MAX);
 }
 
+/* Without the blanks before the name: inih would take the line for more of the value above. */
+static char *line_read(char *text, int capacity, void *file)
+{
+    char *line = fgets(text, capacity, file);
+    size_t blanks = line != NULL ? strspn(line, " \t") : 0;
+    if (blanks > 0) memmove(line, line + blanks, strlen(line + blanks) + 1);
+    return line;
+}
+
 leat_err leatd_config_read(const char *path, struct leatd_config *config, struct leat_error *error)
 {
     struct file_reader reader = {.config = config};
     leat_err rc = file_check(path, error);
     if (rc != LEAT_OK) return rc;
-    return file_result(ini_parse(path, file_line, &reader), path, &reader, error);
+    FILE *file = fopen(path, "re");
+    int line = file != NULL ? ini_parse_stream(line_read, file, file_line, &reader) : -1;
+    if (file != NULL) (void)fclose(file); /* only read */
+    return file_result(line, path, &reader, error);
 }
 
 leat_err leatd_config_text(const char *text, struct leatd_config *config, struct leat_error *error)
