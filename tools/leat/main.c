@@ -11,21 +11,21 @@
 static const char help[] =
     "Usage: leat COMMAND [OPTION...]\n"
     "\n"
-    "  leat stream create NAME     make a stream\n"
-    "  leat stream list            all streams\n"
-    "  leat stream describe NAME   its streamlets, logs, groups, segments, offsets\n"
-    "  leat stream delete NAME     delete it with all its records\n"
-    "  leat stream trim NAME ...   give up the records in front of an offset\n"
-    "  leat stream rebalance NAME  spread it evenly over the nodes\n"
-    "  leat streamlet move ...     hand a streamlet to another node\n"
+    "  leat stream create NAME     create a stream\n"
+    "  leat stream list            list all streams\n"
+    "  leat stream describe NAME   print streamlets, logs, groups, segments, offsets\n"
+    "  leat stream delete NAME     delete a stream with all its records\n"
+    "  leat stream trim NAME ...   delete the records of a log before an offset\n"
+    "  leat stream rebalance NAME  spread a stream evenly over the nodes\n"
+    "  leat streamlet move ...     move a streamlet to another node\n"
     "  leat produce NAME [FILE...] append lines, from stdin by default\n"
     "  leat consume NAME           print records\n"
-    "  leat log recover NAME ...   give up what a damaged log has lost\n"
-    "  leat status                 the server's state\n"
-    "  leat cluster status         the nodes, who leads, what each has\n"
-    "  leat node drain NAME        take a node out of use (undrain: take it back into use)\n"
-    "  leat node add-voter NAME    let a node vote on what is where\n"
-    "  leat node replace NAME      let a voter whose disk is lost begin anew\n"
+    "  leat log recover NAME ...   give up the missing or damaged records of a log\n"
+    "  leat status                 print the state of a server\n"
+    "  leat cluster status         print the nodes, the leader, and what each node has\n"
+    "  leat node drain NAME        take a node out of use (undrain: back into use)\n"
+    "  leat node add-voter NAME    make a node a voter of the coordinators\n"
+    "  leat node replace NAME      let a voter whose disk is lost start again, empty\n"
     "  leat bench append|pull|recovery  measure\n"
     "\n"
     "  -b, --brokers HOST:PORT,... servers (default $LEAT_BROKERS, else 127.0.0.1:7700),\n"
@@ -33,7 +33,7 @@ static const char help[] =
     "      --help                  of each command; --version\n"
     "\n"
     "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no server answers;\n"
-    "4 consume: a log's end is missing.\n";
+    "4 consume: the end of a log is missing.\n";
 
 static const struct {
     const char *name;

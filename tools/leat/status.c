@@ -9,32 +9,30 @@
 static const char status_help[] =
     "Usage: leat status [--json]\n"
     "\n"
-    "The server's version, age, load, memory and what it has taken and given so far; what is "
-    "wrong\n"
-    "with it (a full disk); and which of its logs take no appends, lack records, or end in front "
-    "of\n"
-    "bytes that a start has passed over.\n"
+    "Prints the server's version, age, load and memory, how much was appended and fetched,\n"
+    "what is wrong with the server (a full disk), and its logs that take no appends, lack\n"
+    "records, or have bytes that a start has passed over.\n"
     "\n"
-    "  --json  for programs\n"
+    "  --json  print JSON\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
-    "Exit codes: 0 done; 1 something is wrong, or the server refused; 2 usage; 3 no server "
-    "answers.\n";
+    "Exit codes: 0 done; 1 something is wrong, or the server refused; 2 wrong usage; 3 no\n"
+    "server answers.\n";
 
 static const char log_help[] =
-    "Usage: leat log recover NAME --streamlet S --log Q [--accept-loss]\n"
+    "Usage: leat log recover NAME [--streamlet S] [--log Q] [--accept-loss]\n"
     "\n"
-    "Gives up what is missing or damaged at the end of a log, so that it takes appends again.\n"
-    "What is valid is kept. Offsets then jump ahead: none is used twice. Of a log that is whole\n"
-    "at its end, gives up what is missing in front: it begins behind that from then on; and what\n"
-    "is known to be damaged or missing in between (leat cluster status): readers and members of\n"
-    "groups pass over it. What a start has passed over (a note in leat cluster status) counts\n"
-    "as seen: nothing is given up for that.\n"
+    "Gives up the missing or damaged records of a log. If they are at the end of the log, the\n"
+    "log takes appends again; the next offset is higher than all offsets that were in use. If\n"
+    "the end of the log is whole, gives up missing records at the beginning, so that the log\n"
+    "begins after them, and known damaged or missing records in the middle (leat cluster\n"
+    "status), so that readers pass over them. Bytes that a start has passed over (a note of\n"
+    "leat cluster status) then count as seen, and nothing is given up for them.\n"
     "\n"
     "  --streamlet S   default 0\n"
     "  --log Q         default 0\n"
-    "  --accept-loss   acknowledged records may be lost by this. Without it nothing is given up:\n"
-    "                  what would be kept, and what is missing, is told (exit code 2)\n"
+    "  --accept-loss   acked records may be lost. Without this option nothing is given up: the\n"
+    "                  command prints what would be kept and what is missing (exit code 2)\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 enum { STATUS_LOGS_MAX = 10 /* that are named */ };

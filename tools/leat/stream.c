@@ -13,73 +13,71 @@ static const char help[] =
     "       leat stream list [--json]\n"
     "       leat stream describe NAME [--json] [--segments]\n"
     "       leat stream delete NAME...\n"
-    "       leat stream trim NAME --streamlet S --log Q --before OFFSET|end   give records up\n"
-    "       leat stream rebalance NAME   move streamlets until all nodes have as many\n"
+    "       leat stream trim NAME --streamlet S --log Q --before OFFSET|end\n"
+    "       leat stream rebalance NAME\n"
     "\n"
-    "'leat stream create --help' and so on say more of each.\n";
+    "Each command prints its own help: leat stream create --help.\n";
 
 static const char create_help[] =
     "Usage: leat stream create NAME [OPTION...]\n"
     "\n"
-    "  --streamlets M          units of placement (default 1)\n"
+    "  --streamlets M          streamlets, the units of placement (default 1)\n"
     "  --logs Q                logs per streamlet; never changes (default: the server's cores)\n"
-    "  --copies N              of each segment, the owner's included (default 1)\n"
+    "  --copies N              copies of each segment, the owner's included (default 1)\n"
     "  --min-copies N          appends are refused while fewer nodes can take copies (default:\n"
     "                          more than half of the copies)\n"
-    "  --durability LEVEL      memory: acked from memory, flushed behind; disk: acked once "
-    "flushed\n"
-    "                          (default: memory with 3 copies or more where nodes of 3 hosts\n"
-    "                          or more are up, else disk)\n"
-    "  --retention-time TIME   drop segments older than this: 12h, 7d (default: never)\n"
-    "  --retention-bytes SIZE  at least so much of each log stays: 512M, 10G (default: all)\n"
+    "  --durability LEVEL      memory: acked when in memory, flushed later; disk: acked when\n"
+    "                          flushed (default: memory with 3 copies or more if nodes of 3\n"
+    "                          hosts or more are up, else disk)\n"
+    "  --retention-time TIME   delete segments older than this: 12h, 7d (default: never)\n"
+    "  --retention-bytes SIZE  keep at least so much of each log: 512M, 10G (default: all)\n"
     "  --segment-bytes SIZE    largest segment, a power of two from 16K to 8M (default 8M)\n"
-    "  --max-batch-bytes SIZE  larger batches are refused, 128 to 2M (default 2M); producers\n"
-    "                          make theirs no larger\n"
-    "  --append-time           records get the time of their append (default: their producer's)\n"
-    "  --validate WHAT         of compressed batches is checked: full, each record (default); "
-    "crc,\n"
-    "                          their checksum alone\n"
-    "  --json                  for programs\n"
+    "  --max-batch-bytes SIZE  refuse larger batches, 128 to 2M (default 2M)\n"
+    "  --append-time           give records the time of their append (default: the time that\n"
+    "                          the producer gave)\n"
+    "  --validate WHAT         check of compressed batches: full, each record (default); crc,\n"
+    "                          the checksum only\n"
+    "  --json                  print JSON\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 static const char list_help[] = "Usage: leat stream list [--json]\n"
                                 "\n"
-                                "  --json  for programs\n"
+                                "  --json  print JSON\n"
                                 "  -b, --brokers HOST:PORT,...\n";
 
 static const char describe_help[] =
     "Usage: leat stream describe NAME [--json] [--segments]\n"
     "\n"
-    "Its settings; of each log who serves it, its state, offsets, bytes, segments and groups.\n"
+    "Prints the settings of a stream, and the owner, state, offsets, bytes, segments and\n"
+    "groups of each log.\n"
     "\n"
-    "  --segments  where the copies of each segment lie, however many logs there are (told "
-    "unasked\n"
-    "              of streams of several copies and at most 64 logs)\n"
-    "  --json      for programs\n"
+    "  --segments  print where the copies of each segment are (default: if the stream has\n"
+    "              several copies and at most 64 logs)\n"
+    "  --json      print JSON\n"
     "  -b, --brokers HOST:PORT,...\n";
 
-static const char delete_help[] = "Usage: leat stream delete NAME...\n"
-                                  "\n"
-                                  "With all its records, at once and without a question.\n"
-                                  "\n"
-                                  "  -b, --brokers HOST:PORT,...\n";
+static const char delete_help[] =
+    "Usage: leat stream delete NAME...\n"
+    "\n"
+    "Deletes streams with all their records, at once and without a question.\n"
+    "\n"
+    "  -b, --brokers HOST:PORT,...\n";
 
 static const char trim_help[] =
     "Usage: leat stream trim NAME --streamlet S --log Q --before OFFSET|end\n"
     "\n"
-    "Gives up a log's records in front of an offset: nobody reads them any more. Their space "
-    "comes\n"
-    "back by whole segments.\n"
+    "Deletes the records of a log before an offset: the log then begins there. The server\n"
+    "frees whole segments.\n"
     "\n"
-    "  --streamlet S, --log Q   which log\n"
-    "  --before OFFSET|end      the first one that stays; end: all that is acked goes\n"
+    "  --streamlet S, --log Q   the log\n"
+    "  --before OFFSET|end      the first offset that stays; end: delete all acked records\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 static const char rebalance_help[] =
     "Usage: leat stream rebalance NAME\n"
     "\n"
-    "Moves its streamlets, one after the other, until all nodes that are up have as many of them.\n"
-    "Producers and consumers go on.\n"
+    "Moves streamlets of a stream, one after the other, until all nodes that are up have the\n"
+    "same number of them. Producers and consumers go on.\n"
     "\n"
     "  -b, --brokers HOST:PORT,...\n";
 

@@ -21,8 +21,7 @@ enum {
 static const char help[] =
     "Usage: leat streamlet move STREAM STREAMLET NODE\n"
     "\n"
-    "Hand one streamlet of a stream to another node. Producers and consumers go on: what is under\n"
-    "way is retried at the new owner.\n"
+    "Moves one streamlet of a stream to another node. Producers and consumers go on.\n"
     "\n"
     "  -b, --brokers HOST:PORT,...\n";
 
