@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-static const char help[] = "Usage: leat bench append [OPTION...]\n"
-                           "       leat bench pull [OPTION...]\n"
-                           "       leat bench recovery [OPTION...]\n"
-                           "\n"
-                           "Real producers or consumers, threads of the client library over TCP, "
-                           "against a running server;\n"
-                           "recovery starts a cluster of its own on this machine.\n"
-                           "See leat bench append --help, and so on.\n";
+static const char help[] =
+    "Usage: leat bench append [OPTION...]\n"
+    "       leat bench pull [OPTION...]\n"
+    "       leat bench recovery [OPTION...]\n"
+    "\n"
+    "append and pull run producers or consumers, threads of the client library over TCP,\n"
+    "against a running server. recovery starts its own cluster on this machine.\n"
+    "Each command prints its own help: leat bench append --help.\n";
 
 int leat_bench_main(int argc, char **argv)
 {

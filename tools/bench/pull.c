@@ -27,20 +27,18 @@ enum {
 static const char help[] =
     "Usage: leat bench pull [OPTION...]\n"
     "\n"
-    "Pulls what lies in a stream from its beginning, by as many consumers as wanted; each reads "
-    "its\n"
-    "share of the logs and decodes every record. The latency is how long a call waited for its "
-    "next\n"
-    "records; it is looked at once in 4096 records.\n"
+    "Reads a stream from its beginning by many consumers; each reads its share of the logs and\n"
+    "decodes every record. The latency is the time that a call waited for its next records,\n"
+    "measured once in 4096 records.\n"
     "\n"
     "  --consumers N       (default: one per log of a streamlet)\n"
     "  --stream NAME       (default bench)\n"
     "  --records N         stop after so many in all (default: to the end)\n"
-    "  --seconds TIME      begin again at the end until the time is over\n"
+    "  --seconds TIME      begin again at the end until this time is over\n"
     "  --fetch-bytes SIZE  of one answer (default 1M)\n"
-    "  --verify            check offsets (dense) and the numbers that bench append put into the\n"
-    "                      records (each producer's in order, none twice)\n"
-    "  --json FILE         figures for programs ('-': stdout)\n"
+    "  --verify            check that offsets are dense, and the numbers that bench append put\n"
+    "                      into the records: each producer's in order, none twice\n"
+    "  --json FILE         write the figures as JSON ('-': stdout)\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 struct pull_options {

@@ -17,26 +17,25 @@
 static const char help[] =
     "Usage: leat bench recovery [OPTION...]\n"
     "\n"
-    "Starts a cluster on this machine, stores something, kills the node that serves it while a "
-    "producer\n"
-    "and a consumer go on, and tells how long which step took until the next ack.\n"
+    "Starts a cluster on this machine, stores records, kills the node that serves them while a\n"
+    "producer and a consumer go on, and prints the time of each step until the next ack.\n"
     "\n"
-    "  --stored SIZE        in one log (default 100M); on disk it takes that times the copies\n"
+    "  --stored SIZE        records in one log (default 100M); the disk takes SIZE times the\n"
+    "                       copies\n"
     "  --copies N           (default 3)\n"
     "  --nodes N            (default 4, three of them vote)\n"
     "  --trials N           (default 5)\n"
-    "  --how HOW            kill (kill -9; default), leader (kill -9 of an owner that leads the\n"
-    "                       coordinators too), stop (SIGSTOP, SIGCONT afterwards)\n"
-    "  --replicated         also wait until all lost copies are made again (a minute and more), "
-    "and\n"
-    "                       tell what appends take meanwhile\n"
+    "  --how HOW            kill (kill -9; default), leader (kill -9 of the owner that leads\n"
+    "                       the coordinators too), stop (SIGSTOP, SIGCONT afterwards)\n"
+    "  --replicated         also wait until all lost copies are made again (a minute and more),\n"
+    "                       and print how long appends take meanwhile\n"
     "  --durability LEVEL   memory (default) or disk\n"
     "  --replication KIND   auto (default), shm, tcp, verbs; rpc, with --leatd .../leatd-rpc\n"
     "  --memory SIZE        of each server (default 512M)\n"
-    "  --dir DIR            where data lies (default /var/tmp); removed at the end\n"
-    "  --keep               not removed; each node's log lies there too\n"
+    "  --dir DIR            directory of the data (default /var/tmp); removed at the end\n"
+    "  --keep               keep the data, and the log of each node\n"
     "  --leatd PATH         (default: beside this program)\n"
-    "  --json FILE          figures for programs ('-': stdout)\n";
+    "  --json FILE          write the figures as JSON ('-': stdout)\n";
 
 enum {
     STORE_RECORD_BYTES = 1000,
