@@ -888,6 +888,7 @@ def test_what_was_moved_is_told_in_the_same_words_by_both_ends():
     equal(on_terminal(server, 'consume', 's', '--until-end', stdout=subprocess.PIPE), '')
     for what in 'append', 'pull':
         said = server.leat('bench', what, '--records', 1000).stdout
+        equal(bool(re.search(r'(?m)^  stream      bench: 1 streamlet of \d+ logs?, 1 copy, durability memory$', said)), what == 'append')
         check(re.search(r'(?m)^  throughput  (\d+|\d+\.\d\d M) records/s, [\d.]+ ([KMG]i)?B/s$', said), said)
 
 

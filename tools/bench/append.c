@@ -50,6 +50,8 @@ static int report(struct append_source *sources, const struct append_options *o,
     struct bench_histogram *all = calloc(1, sizeof *all);
     if (!all) abort();
     struct bench_report r = {.what = "append",
+                             .stream = o->stream,
+                             .stream_settings = &o->has,
                              .seconds = seconds,
                              .server_cpu_seconds = bench_nodes_cpu_seconds(nodes),
                              .nodes = nodes,

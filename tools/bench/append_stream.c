@@ -72,15 +72,14 @@ int append_stream_prepare(struct append_options *o)
         o->stream = other;
         code = stream_make(o, asked);
     }
-    if (code == CLI_OK && named && o->existed)
+    if (code == CLI_OK && named && o->existed && !stream_differs(o, asked))
         cli_error("stream '%s' exists: what is measured is appended to what is there (--fresh "
                   "deletes that first)",
                   o->stream);
     if (code || !stream_differs(o, asked)) return code;
-    cli_error(
-        "stream '%s' exists with %u streamlet%s of %u log%s, %u cop%s, durability %s, which is "
-        "not what was asked for; name another one, or let --fresh delete it first",
-        o->stream, o->has.streamlets, cli_s(o->has.streamlets), o->has.logs, cli_s(o->has.logs),
-        o->has.copies, o->has.copies == 1 ? "y" : "ies", cli_durability_name(o->has.durability));
+    char text[CLI_SETTINGS_BYTES];
+    cli_error("stream '%s' exists with %s, which is not what was asked for; name another one, or "
+              "let --fresh delete it first",
+              o->stream, cli_settings_text(&o->has, text));
     return CLI_FAILED;
 }

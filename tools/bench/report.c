@@ -129,11 +129,13 @@ int bench_print(const struct bench_report *r, const char *json_path)
         json_print(stdout, r);
         return CLI_OK;
     }
-    char count[32], rate[32];
+    char count[32], rate[32], text[CLI_SETTINGS_BYTES];
     double server = r->server_cpu_seconds > 0 ? r->server_cpu_seconds : 1e-9;
     double client = r->client_cpu_seconds > 0 ? r->client_cpu_seconds : 1e-9;
     printf("%s: %" PRIu64 " record%s in %.2f s\n", r->what, r->records, cli_s(r->records),
            r->seconds);
+    if (r->stream_settings)
+        printf("  stream      %s: %s\n", r->stream, cli_settings_text(r->stream_settings, text));
     printf("  throughput  %s/s, %s/s\n", count_text((double)r->records / r->seconds, count),
            cli_bytes_text((double)r->bytes / r->seconds, rate));
     if (r->warming)

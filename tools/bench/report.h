@@ -40,6 +40,8 @@ void bench_nodes_print(const struct bench_nodes *nodes);
 
 struct bench_report {
     const char *what; /* "append", "pull" */
+    const char *stream;
+    const struct leat_stream_settings *stream_settings; /* NULL: not shown to people */
     uint64_t records, bytes, failed;
     uint64_t warming; /* records in the stream that came before the figures */
     double seconds, server_cpu_seconds, client_cpu_seconds;

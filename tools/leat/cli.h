@@ -91,6 +91,10 @@ int cli_stream_settings(const char *name, struct leat_stream_settings *out);
 int cli_stream_create(const char *name, const struct leat_stream_settings *settings,
                       struct cli_answer *out_answer);
 const char *cli_durability_name(enum leat_durability level);
+/** "1 streamlet of 2 logs, 3 copies, durability disk". */
+enum { CLI_SETTINGS_BYTES = 128 };
+const char *cli_settings_text(const struct leat_stream_settings *settings,
+                              char text[CLI_SETTINGS_BYTES]);
 int cli_durability_parse(const char *text, enum leat_durability *out);
 struct cli_status {
     uint64_t uptime_ms, cpu_us, memory_budget, memory_used, disk_free, cores, appended_records,

@@ -84,6 +84,7 @@ static const char rebalance_help[] =
 /* The settings of the created stream. */
 static void created_say(const char *name, const struct cli_answer *answer, bool json)
 {
+    char text[CLI_SETTINGS_BYTES];
     struct leat_stream_settings settings;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->bytes, answer->count);
@@ -96,10 +97,7 @@ static void created_say(const char *name, const struct cli_answer *answer, bool 
                name, id, settings.streamlets, settings.logs, settings.copies, settings.min_copies,
                cli_durability_name(settings.durability));
     else
-        printf("stream %s: %u streamlet%s of %u log%s, %u cop%s, durability %s\n", name,
-               settings.streamlets, cli_s(settings.streamlets), settings.logs, cli_s(settings.logs),
-               settings.copies, settings.copies == 1 ? "y" : "ies",
-               cli_durability_name(settings.durability));
+        printf("stream %s: %s\n", name, cli_settings_text(&settings, text));
 }
 
 static int create(int argc, char **argv)

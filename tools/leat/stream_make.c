@@ -14,6 +14,16 @@ const char *cli_durability_name(enum leat_durability level)
                                            : "default";
 }
 
+const char *cli_settings_text(const struct leat_stream_settings *settings,
+                              char text[CLI_SETTINGS_BYTES])
+{
+    snprintf(text, CLI_SETTINGS_BYTES, "%u streamlet%s of %u log%s, %u cop%s, durability %s",
+             settings->streamlets, cli_s(settings->streamlets), settings->logs,
+             cli_s(settings->logs), settings->copies, settings->copies == 1 ? "y" : "ies",
+             cli_durability_name(settings->durability));
+    return text;
+}
+
 int cli_durability_parse(const char *text, enum leat_durability *out)
 {
     *out = LEAT_DURABILITY_DEFAULT;
