@@ -6,7 +6,7 @@ import subprocess
 import threading
 import time
 
-from rig import Server, check, equal, line_read, main, until
+from rig import Server, check, check_in, equal, line_read, main, until
 
 
 def port_of(server):
@@ -157,6 +157,22 @@ def test_a_start_that_is_asked_to_stop_keeps_what_memory_has():
     check(0 in ends, 'no start was stopped in order', ends)
     server.start()
     equal(sorted(server.values('s')), sorted(wanted), 'what was acked before the kill')
+    server.stop()
+
+
+def test_a_closed_terminal_stops_a_server_in_order():
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--durability', 'memory')
+    server.produce('s', ['a'])
+    server.process.send_signal(signal.SIGHUP)
+    equal(server.wait(), 0)
+    check_in('asked to stop: writing everything to disk', server.node_log())
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    server.start()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    server.process.send_signal(signal.SIGHUP)
+    equal(server.values('s'), ['a'])
+    check('asked to stop' not in server.node_log(), 'it was asked to stop')
     server.stop()
 
 

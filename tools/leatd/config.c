@@ -60,7 +60,7 @@ const char leatd_help[] =
     "                       crashed after --confirm-ms more (60)\n"
     "\n"
     "When the server is ready it prints one line on standard output; the node log goes to\n"
-    "standard error. After SIGTERM or SIGINT it writes everything to disk and ends.\n"
+    "standard error. After SIGTERM, SIGINT or SIGHUP it writes everything to disk and ends.\n"
     "\n"
     "Exit codes: 0 stopped as asked; 1 failed while running; 2 flags or configuration refused;\n"
     "3 the data directory cannot be used (another server uses it, or it is damaged, foreign or\n"

@@ -458,6 +458,17 @@ static void say_ready(const struct server *server)
     leat_os_notify("READY=1");
 }
 
+/* SIGHUP, too: the terminal was closed. Under nohup it is ignored, and would come nevertheless if it were blocked. */
+static void stop_signals(sigset_t *out)
+{
+    struct sigaction hangup;
+    sigemptyset(out);
+    sigaddset(out, SIGTERM);
+    sigaddset(out, SIGINT);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        sigaddset(out, SIGHUP);
+}
+
 /* Wait until core 0 rings, or a signal asks to stop. Returns true for a signal. */
 static bool wait_for_event(const struct server *server, int signals)
 {
@@ -654,9 +665,7 @@ int main(int argc, char **argv)
 
     /* Before any thread is made: all inherit the mask, and only the main thread hears signals. */
     sigset_t mask;
-    sigemptyset(&mask);
-    sigaddset(&mask, SIGTERM);
-    sigaddset(&mask, SIGINT);
+    stop_signals(&mask);
     sigprocmask(SIG_BLOCK, &mask, NULL);
     signal(SIGPIPE, SIG_IGN);
     int signals = signalfd(-1, &mask, SFD_CLOEXEC);
