@@ -649,7 +649,7 @@ def test_a_signal_ends_cluster_status_while_a_server_says_nothing():
 def test_a_server_alone_shows_the_port_that_it_has():
     server = Server().start()
     shown = json.loads(server.leat('cluster', 'status', '--json').stdout)
-    equal([node['address'] for node in shown['nodes']], [server.environment()['LEAT_BROKERS']])
+    equal([(node['address'], node['role']) for node in shown['nodes']], [(server.environment()['LEAT_BROKERS'], 'leader')])
     server = Server('--advertise', 'broker.example:7799').start()
     shown = json.loads(server.leat('cluster', 'status', '--json').stdout)
     equal([node['address'] for node in shown['nodes']], ['broker.example:7799'])

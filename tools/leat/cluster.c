@@ -319,11 +319,11 @@ static bool same_text(struct leat_msg_string a, struct leat_msg_string b)
     return a.bytes == b.bytes && memcmp(a.text, b.text, a.bytes) == 0;
 }
 
-/* Of the coordinators, which are known by their node addresses. */
+/* Of the coordinators, which are known by their node addresses; a server alone has none. */
 static const char *role_name(const struct leat_cluster_told *cluster,
                              const struct leat_msg_cluster_node *node)
 {
-    if (node->node_address.bytes == 0) return cluster->voter_count ? "voter" : "-";
+    if (node->node_address.bytes == 0) return cluster->head.leader_address.bytes ? "leader" : "-";
     if (same_text(node->node_address, cluster->head.leader_address)) return "leader";
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         if (same_text(node->node_address, cluster->voters[i].address))
