@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stops, kills and starts under producers that go on by themselves; what a start reads."""
+import ctypes
 import json
+import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
 
-from rig import Server, check, check_in, equal, line_read, main, until
+from rig import WAIT_S, Server, Skipped, check, check_in, equal, line_read, main, pause, process_end, until
+import tied
 
 
 def port_of(server):
@@ -174,6 +178,55 @@ def test_a_closed_terminal_stops_a_server_in_order():
     equal(server.values('s'), ['a'])
     check('asked to stop' not in server.node_log(), 'it was asked to stop')
     server.stop()
+
+
+def traced(server, until_said, do):
+    """Starts the server under a tracer. Once it has said `until_said` each of its threads but the first is held at its
+    next system call, and do(pid) is called. Returns the exit code."""
+    seize, trace_threads, any_thread = 0x4206, 8, 0x40000000  # PTRACE_SEIZE, PTRACE_O_TRACECLONE, __WALL
+    go, go_to_call = 7, 24  # PTRACE_CONT, PTRACE_SYSCALL
+    process = tied.start(['sh', '-c', 'read -r _; exec "$@"', 'sh', *server.command()], stdin=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
+    os.set_blocking(process.stderr.fileno(), False)
+    said, held, deadline = b'', False, time.monotonic() + WAIT_S
+
+    def request(what, task, data=0):
+        return ctypes.CDLL(None, use_errno=True).ptrace(what, task, None, ctypes.c_void_p(data))
+
+    try:
+        if request(seize, process.pid, trace_threads) != 0:
+            raise Skipped('the kernel lets nobody trace a process')
+        process.stdin.write(b'go\n')
+        process.stdin.flush()
+        while process.returncode is None:
+            task, status = os.waitpid(-1, any_thread | os.WNOHANG)
+            said += process.stderr.read() or b''
+            if not held and until_said.encode() in said:
+                held = True
+                do(process.pid)
+            if task == process.pid and not os.WIFSTOPPED(status):
+                process.returncode = os.waitstatus_to_exitcode(status)
+            elif task and os.WIFSTOPPED(status) and (not held or task == process.pid):
+                request(go if task == process.pid else go_to_call, task)
+            elif time.monotonic() > deadline:
+                os.kill(process.pid, signal.SIGKILL)
+            else:
+                pause()
+    finally:
+        process_end(process)
+    check(time.monotonic() < deadline, f'it did not end, and has said {said!r}')
+    return process.returncode
+
+
+def test_a_start_that_is_refused_ends_at_a_signal():
+    """However long its threads take to stop: here they are held."""
+    server, other = Server().start(), Server().start()
+    server.stop()
+    other.stop()
+    shutil.rmtree(server.path('raft'))
+    shutil.copytree(other.path('raft'), server.path('raft'))
+    code = traced(server, 'leatd: ', lambda pid: os.kill(pid, signal.SIGTERM))
+    equal(code, server.start_refused()[0], 'the exit code, as if no signal had come')
 
 
 if __name__ == '__main__':

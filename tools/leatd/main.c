@@ -512,6 +512,15 @@ static void end_before_ready(void)
     _exit(EXIT_STOPPED);
 }
 
+static int failed_code(const struct server *server)
+{
+    bool address =
+        !server->up && server->error.code != LEAT_OK &&
+        (strstr(server->error.text, server->config.listen) != NULL ||
+         (server->kafka != NULL && strstr(server->error.text, server->config.kafka) != NULL));
+    return address ? EXIT_LISTEN : exit_code_of(server->rc);
+}
+
 static int run(struct server *server, int signals)
 {
     bool said = false, asked = false;
@@ -532,7 +541,10 @@ static int run(struct server *server, int signals)
             asked = true;
             ask_to_stop(server);
         }
-        if (wait_for_event(server, signals) && !asked) {
+        if (!wait_for_event(server, signals)) continue;
+        /* The stop of a refused start may take long, or never end. The memory stays, as after a kill. */
+        if (failed) _exit(failed_code(server));
+        if (!asked) {
             asked = true;
             leat_os_notify("STOPPING=1");
             if (!__atomic_load_n(&server->up, __ATOMIC_ACQUIRE)) end_before_ready();
@@ -540,13 +552,7 @@ static int run(struct server *server, int signals)
             ask_to_stop(server);
         }
     }
-    if (__atomic_load_n(&server->failed, __ATOMIC_ACQUIRE)) {
-        bool address =
-            !server->up && server->error.code != LEAT_OK &&
-            (strstr(server->error.text, server->config.listen) != NULL ||
-             (server->kafka != NULL && strstr(server->error.text, server->config.kafka) != NULL));
-        return address ? EXIT_LISTEN : exit_code_of(server->rc);
-    }
+    if (__atomic_load_n(&server->failed, __ATOMIC_ACQUIRE)) return failed_code(server);
     return server->rc == LEAT_OK ? EXIT_STOPPED : EXIT_FAILED;
 }
 
