@@ -424,6 +424,11 @@ bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segmen
            wake_take(primary, set->target);
 }
 
+/* SUBTLE: the chosen segment goes behind all others.
+ *  1. D dies. Half of the segments lack a copy that only B can take, as A and C have theirs; the others lack one that
+ *     only C can take.
+ *  2. B's disk is full, and B refuses. Each refused segment is due again after 2 s; 500 of them take as long.
+ *  3. If the first came first each time, copies would never be made at C. */
 static void recopy_choose(struct leat_primary *primary, uint64_t now_us)
 {
     if (leat_list_empty(&primary->deficit)) return;
@@ -439,6 +444,8 @@ static void recopy_choose(struct leat_primary *primary, uint64_t now_us)
             set->retry_us = now_us + 10 * REP_RETRY_US;
             continue;
         }
+        leat_list_remove(&set->deficit);
+        leat_list_push_back(&primary->deficit, &set->deficit);
         struct rep_copy *copy = rep_copy_new(set, peer);
         if (!copy || !rep_copy_open(copy, true)) return;
         primary->recopy = set;

@@ -220,6 +220,39 @@ static void copy_that_is_made_anew_gets_what_is_missing(void **state)
              "rig->write_rc = LEAT_E_CLOSED: -> as it is, sent 0 of 128, 4096 left\n");
 }
 
+/* Goal: each segment that lacks a copy has its turn, though the only node for those before it refuses them again and
+ * again. */
+static void segments_that_lack_copies_take_turns(void **state)
+{
+    (void)state;
+    struct rep_set lacking[3];
+    struct leat_segment seg = {.state = LEAT_SEGMENT_CLOSED};
+    begun();
+    calm();
+    rig->now_us += rig->primary->options.grace_us;
+    for (unsigned i = 1; i <= 2; i++)
+        rig_peer(rig, i)->node.draining = true;
+    for (unsigned i = 0; i < 3; i++) {
+        lacking[i] = (struct rep_set){
+            .log = owned, .seg = &seg, .id = {5 + i}, .capacity = 4096, .state = REP_SET_CLOSED};
+        leat_list_init(&lacking[i].link);
+        leat_list_init(&lacking[i].crowded);
+        leat_list_push_back(&rig->primary->deficit, &lacking[i].deficit);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        rep_recopy_step(rig->primary, rig->now_us);
+        rig->now_us += 10 * REP_RETRY_US;
+        rig->quiet = true;
+        rig_refuse(rig, 3, LEAT_REP_OPEN, LEAT_E_DISK_FULL);
+        rig->quiet = false;
+    }
+    for (unsigned i = 0; i < 3; i++)
+        leat_list_remove(&lacking[i].deficit);
+    TRACE_IS("n3 OPEN s5 h0 v1 d1 part 1/2/3 cap 4096 e0/5, 2 s\n"
+             "n3 OPEN s6 h0 v1 d1 part 1/2/3 cap 4096 e0/5, 2 s\n"
+             "n3 OPEN s7 h0 v1 d1 part 1/2/3 cap 4096 e0/5, 2 s\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +262,7 @@ int main(void)
         TRACE_TEST(what_is_missing_is_counted_from_its_beginning),
         TRACE_TEST(open_head_is_wanted_at_once),
         TRACE_TEST(copy_that_is_made_anew_gets_what_is_missing),
+        TRACE_TEST(segments_that_lack_copies_take_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
