@@ -93,8 +93,6 @@ bool leat_all_nodes_up(const struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
     for (uint32_t i = 0; i < core->members.count; i++)
-        if (core->members.rows[i]->info.state == LEAT_NODE_DOWN &&
-            !core->members.rows[i]->info.draining) /* a node that drains is not expected back */
-            return false;
+        if (leat_member_is_missed(core->members.rows[i])) return false;
     return true;
 }

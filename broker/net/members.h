@@ -61,6 +61,11 @@ uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation);
 /** "node-2 (10.0.0.2:7700)", or the part that is known of this incarnation; for sentences. */
 void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
                        size_t capacity);
+/** Is the node down, and expected back? A node that drains is not. */
+static inline bool leat_member_is_missed(const struct leat_member *member)
+{
+    return member->info.state == LEAT_NODE_DOWN && !member->info.draining;
+}
 /** Are all nodes up, except nodes that are not expected back? */
 bool leat_all_nodes_up(const struct leat_core *core);
 /** Let the owner answer. control: copied. The call is ended by this, now or later. */

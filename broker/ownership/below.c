@@ -140,6 +140,7 @@ static void ask_next(struct leat_below *below)
     leat_err rc = LEAT_OK;
     while (below->at < core->members.count) {
         const struct leat_member *member = core->members.rows[below->at++];
+        below->missed |= leat_member_is_missed(member);
         if (member->self || member->info.state != LEAT_NODE_UP) continue;
         leat_msg_writer_init(&writer, below->control, sizeof below->control);
         leat_msg_below_ask_write(&writer, &(struct leat_msg_below_ask){below->ref, below->segment});
@@ -164,6 +165,7 @@ void leat_below_start(struct leat_below *below)
     struct leat_core *core = below->core;
     LEAT_ASSERT_CMP(core->index, ==, 0);
     below->at = 0;
+    below->missed = false;
     below->found = (struct leat_below_found){0};
     below->ask = (struct leat_ask){.on_done = on_answer, .owner = below};
     look_here(core, below->ref, below->segment, &below->found);

@@ -34,6 +34,7 @@ struct leat_below {
     void (*on_done)(struct leat_below *below, leat_err rc);
     void *owner;
     struct leat_below_found found;
+    bool missed; /* a node that may have a newer replica was down when it was to be asked */
     /* its own fields */
     struct leat_mail mail;
     struct leat_ask ask;

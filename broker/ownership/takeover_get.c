@@ -145,13 +145,15 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 /* SUBTLE: a node that is down may have a newer segment, unless the newest possible segment was found.
  *  1. Segments 0 to 5 are left before an offset gap; X and B have segment 5, and segment 4 is also on Y.
  *  2. X and B die, and Y gets the log. No node that is up has a segment newer than 4.
- *  3. If Y went on there, X and B would be told to drop segment 5 when they are back. */
+ *  3. If Y went on there, X and B would be told to drop segment 5 when they are back.
+ * The same, if X was down only when it was to be asked, and has started again before the last node has answered. */
 static void on_below(struct leat_below *below, leat_err rc)
 {
     struct leat_takeover *takeover = below->owner;
     bool found = below->found.count > 0;
     takeover->busy = false;
-    takeover->all_asked = takeover->all_asked && leat_all_nodes_up(takeover_core(takeover));
+    takeover->all_asked =
+        takeover->all_asked && !below->missed && leat_all_nodes_up(takeover_core(takeover));
     if (rc != LEAT_OK && rc != LEAT_E_UNKNOWN_STREAM) {
         takeover_pause(takeover, 5 * LEAT_TAKEOVER_TICK_US);
     } else if (found && (takeover->all_asked || below->found.segment == below->segment)) {

@@ -173,6 +173,26 @@ static void all_nodes_that_are_up_are_asked(void **state)
     end();
 }
 
+/* Goal: a node that was down when it was its turn, and is expected back, was not asked, though it is up at the end. */
+static void node_that_was_down_in_its_turn_is_missed(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        begin();
+        if (i == 1) it.members[2].info.draining = true;
+        if (i == 2) it.members[2].info.state = LEAT_NODE_GONE;
+        looks(4);
+        alone_deliver();
+        assert_false(it.below.missed); /* not yet */
+        node_answers(LEAT_OK, NULL, 0);
+        it.members[2].info.state = LEAT_NODE_UP;
+        node_answers(LEAT_OK, NULL, 0);
+        said_enough();
+        assert_int_equal(it.below.missed, i == 0);
+        end();
+    }
+}
+
 static void node_that_cant_be_asked_ends_it(void **state)
 {
     (void)state;
@@ -391,6 +411,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_nodes_that_are_up_are_asked),
+        cmocka_unit_test(node_that_was_down_in_its_turn_is_missed),
         cmocka_unit_test(node_that_cant_be_asked_ends_it),
         cmocka_unit_test(replicas_here_that_count),
         cmocka_unit_test(answers_are_read_as_far_as_they_go),

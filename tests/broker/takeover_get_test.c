@@ -330,11 +330,12 @@ static void newest_that_is_found_is_taken(void **state)
 static void node_that_went_down_meanwhile_counts(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         begin();
         if (i == 0) node_is(2, LEAT_NODE_DOWN, false);
         struct leat_takeover *takeover = wants_jumped(4);
-        node_is(2, i == 0 ? LEAT_NODE_UP : LEAT_NODE_DOWN, false);
+        node_is(2, i == 1 ? LEAT_NODE_DOWN : LEAT_NODE_UP, false);
+        it.below->missed = i == 2; /* when it was to be asked */
         said_enough();
         below_found(LEAT_OK, 0, 0);
         assert_false(takeover->all_asked);
