@@ -172,15 +172,17 @@ bool leat_flush_sync_due(const struct leat_store *store)
            (!store->flushing && store->flush_in_flight == 0);
 }
 
-/* SUBTLE: segments that a start found in memory are not flushed before the start is done with them
+/* While a flush of all is asked for, each dirty segment is due: leat_flush_step() leaves none dirty, or flush_pending
+ * counts those that go first.
+ *
+ * SUBTLE: segments that a start found in memory are not flushed before the start is done with them
  * (leat_store_found_done()). If a start that is refused waited for their flush:
  *  1. A server is killed. Closed segments of level memory are in the shared memory alone.
  *  2. The server starts with less memory, and the start is refused.
  *  3. The server waits for a flush that never begins, and does not end. */
 static void flush_all_step(struct leat_store *store)
 {
-    bool dirty = store->started && dirty_first(store);
-    if (!store->flush_all_done || dirty || store->flush_pending || leat_round_busy(store) ||
+    if (!store->flush_all_done || store->flush_pending || leat_round_busy(store) ||
         store->scrub_reading || store->mends || store->slots.zeroing)
         return;
     void (*done)(void *arg, leat_err rc) = store->flush_all_done;
