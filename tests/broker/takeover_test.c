@@ -284,24 +284,38 @@ static void takeovers_of_other_logs_go_on(void **state)
     end();
 }
 
+/* So many takeovers of other logs come to core 0, in that state. */
+static void others_come(uint32_t first, uint32_t end, enum takeover_state state,
+                        struct leat_segment *seg, uint64_t again_us)
+{
+    for (uint32_t i = first; i < end; i++) {
+        struct leat_takeover *takeover = takeover_create(
+            &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
+        takeover->state = state;
+        takeover->extent.bytes = 1;
+        takeover->seg = seg;
+        takeover->again_us = again_us;
+        takeover_send(takeover);
+    }
+    alone_deliver_all();
+}
+
+static unsigned busy_count(void)
+{
+    unsigned busy = 0;
+    LEAT_LIST_EACH(&alone.cores[0].takeovers->all, each)
+    busy += LEAT_CONTAINER(each, struct leat_takeover, link)->busy;
+    return busy;
+}
+
 /* Goal: older segments of so many logs come at one time; last ones of any number. */
 static void older_segments_of_few_logs_come_at_one_time(void **state)
 {
     (void)state;
     for (unsigned last = 0; last < 2; last++) {
         begin();
-        for (uint32_t i = 0; i < LEAT_TAKEOVER_OLDER_MAX + 2; i++) {
-            struct leat_takeover *takeover = takeover_create(
-                &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
-            takeover->state = last ? TAKEOVER_TAIL : TAKEOVER_OLDER;
-            takeover->extent.bytes = 1;
-            takeover_send(takeover);
-        }
-        alone_deliver_all();
-        unsigned busy = 0;
-        LEAT_LIST_EACH(&alone.cores[0].takeovers->all, each)
-        busy += LEAT_CONTAINER(each, struct leat_takeover, link)->busy;
-        assert_int_equal(busy, LEAT_TAKEOVER_OLDER_MAX + (last ? 2 : 0));
+        others_come(0, LEAT_TAKEOVER_OLDER_MAX + 2, last ? TAKEOVER_TAIL : TAKEOVER_OLDER, NULL, 0);
+        assert_int_equal(busy_count(), LEAT_TAKEOVER_OLDER_MAX + (last ? 2 : 0));
         leat_takeovers_fini(&alone.cores[0]);
         end();
     }
@@ -354,6 +368,47 @@ static void searches_for_older_segments_take_turns(void **state)
     assert_int_not_equal(LEAT_CONTAINER(each, struct leat_takeover, link)->again_us, 0);
     leat_takeovers_fini(&alone.cores[0]);
     said_enough();
+    end();
+}
+
+/* Goal: an older segment that is on its way, or here and not read yet, has a place; a last segment has none. */
+static void older_segments_keep_their_places(void **state)
+{
+    (void)state;
+    enum { MANY = LEAT_TAKEOVER_OLDER_MAX };
+    static const struct {
+        enum takeover_state state;
+        bool seg, pauses;
+        unsigned then; /* so many of MANY older ones that come later go on at once */
+    } rows[] = {
+        {TAKEOVER_TAIL, false, false, MANY},
+        {TAKEOVER_OLDER, false, false, 0},
+        {TAKEOVER_OLDER, true, true, 0},
+        {TAKEOVER_OLDER, false, true, MANY},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        begin();
+        others_come(0, MANY, rows[i].state, rows[i].seg ? &it.seg : NULL,
+                    rows[i].pauses ? UINT64_MAX : 0);
+        unsigned before = busy_count();
+        assert_int_equal(before, rows[i].pauses ? 0 : MANY);
+        others_come(MANY, 2 * MANY, TAKEOVER_OLDER, NULL, 0);
+        assert_int_equal(busy_count() - before, rows[i].then);
+        leat_takeovers_fini(&alone.cores[0]);
+        end();
+    }
+}
+
+/* Goal: a segment that is here already is read, even if all places are taken: otherwise no place would become free. */
+static void older_segment_that_is_here_is_read(void **state)
+{
+    (void)state;
+    begin();
+    others_come(1, LEAT_TAKEOVER_OLDER_MAX, TAKEOVER_OLDER, &it.seg, UINT64_MAX);
+    assert_int_equal(busy_count(), 0);
+    others_come(0, 1, TAKEOVER_OLDER, &it.seg, 0);
+    assert_int_equal(busy_count(), 1);
+    leat_takeovers_fini(&alone.cores[0]);
     end();
 }
 
@@ -619,6 +674,8 @@ int main(void)
         cmocka_unit_test(older_segments_of_few_logs_come_at_one_time),
         cmocka_unit_test(older_segments_that_are_nowhere_hold_no_place),
         cmocka_unit_test(searches_for_older_segments_take_turns),
+        cmocka_unit_test(older_segments_keep_their_places),
+        cmocka_unit_test(older_segment_that_is_here_is_read),
         cmocka_unit_test(takeover_waits_until_it_may),
         cmocka_unit_test(kicks_come_one_at_a_time),
         cmocka_unit_test(takeover_that_is_over_gives_its_segment_back),
