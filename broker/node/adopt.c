@@ -211,7 +211,6 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
 {
     const struct leat_stream_desc *desc = stream->desc;
     const bool left = decision->left && !LEAT_BUG(LEFT_IS_SERVED);
-    if (left && fresh) return LEAT_OK;
     if (left) { /* recovery may have given it to this node by now */
         stream->logs_missing = core->data->logs_missing = true;
         return LEAT_OK;
