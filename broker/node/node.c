@@ -118,7 +118,6 @@ static void node_complain_store(void *arg, const char *line)
 
 struct leat_inherited {
     struct leat_mail mail;
-    struct leat_node *node;
     struct leat_rmem_arena *rmem;
     struct leat_arena arena; /* as the store sees it: to be read only */
 };
@@ -133,7 +132,6 @@ static void inherited_see(void *arg, struct leat_rmem_arena *rmem)
         leat_node_log_warn("replicas of node %s, left in memory, can't be looked at", rmem->writer);
         return;
     }
-    inherited->node = node;
     inherited->rmem = rmem;
     inherited->arena = (struct leat_arena){.base = rmem->base,
                                            .limit_bytes = rmem->limit_bytes,
@@ -149,7 +147,6 @@ static void inherited_deliver_retire(void *actor, struct leat_mail *mail)
     struct leat_inherited *inherited = LEAT_CONTAINER(mail, struct leat_inherited, mail);
     const struct leat_rmem_host *host = ((struct leat_core *)actor)->env->rmem_host;
     host->retire(host->ctx, inherited->rmem);
-    inherited->rmem = NULL;
 }
 
 /* On the store's thread. */
