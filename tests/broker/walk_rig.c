@@ -159,6 +159,7 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
 void leat_places_forget(struct leat_core *core, struct leat_stream *stream)
 {
     assert_ptr_equal(stream, &it.streams[core->index]);
+    it.forgotten++;
 }
 void leat_takeover_look(struct leat_partition *partition, const struct leat_begun_log *row,
                         uint32_t logs)

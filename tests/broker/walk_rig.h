@@ -31,6 +31,7 @@ struct walk_rig {
     bool begun_told, no_heap;
     leat_err create;
     unsigned desc_refs, begun_refs;
+    unsigned forgotten;         /* cores that have forgotten the stream's places */
     struct leat_partition home; /* of groups, on core 0's list where it is in that */
     uint32_t set_rows;
     struct leat_coordinate *request;
