@@ -184,7 +184,7 @@ leat_err leat_coordinator_open(const struct leat_env *env,
 }
 void leat_stream_desc_unref(struct leat_stream_desc *desc)
 {
-    assert_null(desc); /* the cut has dropped it */
+    if (desc != NULL) said("stream %u is let go", desc->id);
 }
 void leat_coordinator_close(struct leat_coordinator **coordinator)
 {
@@ -537,11 +537,41 @@ static void node_is_not_created_without_memory(void **state)
         assert_said(i == 1 ? "" : "addresses 9\ngroups\nlinks 23\n");
         end();
     }
+    struct leat_rmem_host host = {.each_inherited = host_each};
+    begin();
+    it.core_envs[0].rmem_host = &host;
+    leat_mem_fail_at(4); /* for the arenas that an earlier process left */
+    assert_int_equal(create(), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+    assert_string_equal(it.error.text, "no memory for the node");
+    assert_said(CORES_BEGIN "door on 1\nidentity\nboot\nno core 0\nno core 1\n");
+    end();
     begin();
     it.coordinator_env.net = NULL; /* nobody links to it */
     it.options.door = NULL;
     assert_int_equal(create(), LEAT_OK);
     assert_said("addresses 9\ngroups\ncore 0\ncore 1\nidentity\nboot\nstore\ncoordinator\nmarks\n");
+    end();
+}
+
+/* Goal: a node that ends before its cut lets go of the streams of all that it found. */
+static void node_lets_go_of_the_streams_that_it_found(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(create(), LEAT_OK);
+    said_enough();
+    struct leat_stream_desc descs[2] = {{.id = 3}, {.id = 4}};
+    it.node->fates = leat_mem_calloc(LEAT_MEM_BROKER, 4, sizeof *it.node->fates);
+    assert_non_null(it.node->fates);
+    it.node->found_count = 3;
+    it.node->fates[0].desc = &descs[0];
+    it.node->fates[2].desc = &descs[1];
+    leat_node_destroy(&it.node);
+    assert_said("no core 0\nno core 1\nno coordinator\nno store\n"
+                "stream 3 is let go\nstream 4 is let go\n");
+    leat_node_destroy(&it.node); /* no node: nothing */
+    assert_said("");
     end();
 }
 
@@ -604,6 +634,11 @@ static void node_comes_up_when_it_has_started_and_its_coordinator_is_ready(void 
             }
             assert_said(i == 0 ? "" : "bring up\n");
         }
+        assert_int_equal(it.node->life, LEAT_LIFE_COMES_UP);
+        leat_node_start(it.node); /* once */
+        it.coordinator_options.on_ready(it.node);
+        alone_deliver_all();
+        assert_said("mail to 0\n");
         end();
     }
 }
@@ -637,6 +672,7 @@ int main(void)
         cmocka_unit_test(coordinator_of_a_cluster_is_told_of_it),
         cmocka_unit_test(node_is_not_created_without_one_of_its_parts),
         cmocka_unit_test(node_is_not_created_without_memory),
+        cmocka_unit_test(node_lets_go_of_the_streams_that_it_found),
         cmocka_unit_test(segments_reach_whoever_has_them),
         cmocka_unit_test(node_comes_up_when_it_has_started_and_its_coordinator_is_ready),
         cmocka_unit_test(stopped_node_does_not_come_up),
