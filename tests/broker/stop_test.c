@@ -30,6 +30,7 @@ static struct {
     void *flush_arg;
     unsigned restless; /* log that has not come to rest, of core 0; LOGS: none */
     leat_err stopped;
+    bool in_memory; /* the store has bytes that are in no file */
 } it;
 
 void leat_fetch_stop(struct leat_core *core)
@@ -76,8 +77,8 @@ void leat_timer_stop(struct leat_timers *timers, struct leat_timer *timer)
 }
 bool leat_store_is_on_disk(const struct leat_store *store)
 {
-    (void)store;
-    return true;
+    assert_ptr_equal(store, &it);
+    return !it.in_memory;
 }
 void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),
                           void *arg)
@@ -236,6 +237,8 @@ static void node_that_is_not_up_only_flushes(void **state)
     leat_node_stop(&alone.node);
     assert_said("mail to the store\n");
     assert_true(alone.cores[0].stopped && alone.cores[1].stopped);
+    leat_node_stop(&alone.node); /* once */
+    assert_said("");
     it.to_store->deliver(NULL, it.to_store);
     it.on_flushed(it.flush_arg, LEAT_E_DISK);
     said_enough();
@@ -249,6 +252,25 @@ static void node_that_is_not_up_only_flushes(void **state)
     end();
 }
 
+/* Goal: the memory of a node may go only when the node has stopped without a failure and without a complaint, and all
+ * bytes are in files. */
+static void memory_is_spent_where_nothing_needs_it(void **state)
+{
+    (void)state;
+    enum { SPENT, NOT_STOPPED, NEVER_UP, FAILED, IN_MEMORY, COMPLAINT, CASES };
+    for (unsigned i = 0; i < CASES; i++) {
+        begin();
+        alone.node.life = i == NOT_STOPPED ? LEAT_LIFE_UP
+                          : i == NEVER_UP  ? LEAT_LIFE_GIVES_UP
+                                           : LEAT_LIFE_STOPS;
+        if (i == FAILED) alone.node.rc = LEAT_E_DISK;
+        it.in_memory = i == IN_MEMORY;
+        atomic_store(&alone.node.complaint_count, i == COMPLAINT);
+        assert_int_equal(leat_node_pool_is_spent(&alone.node), i == SPENT);
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +278,7 @@ int main(void)
         cmocka_unit_test(logs_that_go_already_are_waited_for),
         cmocka_unit_test(core_without_logs_stops_at_once),
         cmocka_unit_test(node_that_is_not_up_only_flushes),
+        cmocka_unit_test(memory_is_spent_where_nothing_needs_it),
     };
     return cmocka_run_group_tests_name("broker stop", tests, NULL, NULL);
 }
