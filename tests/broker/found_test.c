@@ -667,6 +667,8 @@ static void start_fails_with_its_store(void **state)
         leat_mem_fail_at(0);
         leat_err rc = i == 3 ? LEAT_E_NO_MEMORY : LEAT_E_DISK;
         assert_int_equal(leat_found_cut(&alone.node), rc);
+        if (i != 3)
+            assert_null(alone.node.fates[0].desc); /* once: leat_node_destroy() asks again */
         assert_int_equal(alone.node.error.code, rc);
         char text[256];
         snprintf(text, sizeof text, "can't close the segments that were open at the end: %s",

@@ -326,6 +326,12 @@ static void first_request_has_to_be_hello(void **state)
     assert_int_equal(takes(LEAT_FRAME_HEADER_BYTES), LEAT_LEFT);
     assert_int_equal(it.taken, LEAT_FRAME_HEADER_BYTES);
     assert_said("close 1/31 TOO_LARGE: the first request has to be hello, of 64 KiB at most\n");
+    /* Damage is named as damage, whatever length the damaged frame has. */
+    leat_frame_encode(it.frame, LEAT_KIND_HELLO, 1, 0, 31, 0, 64 * 1024);
+    it.frame[6] ^= 1;
+    assert_int_equal(takes(LEAT_FRAME_HEADER_BYTES), LEAT_LEFT);
+    assert_said("close 1/31 CORRUPT: the frame's header or control body fails its CRC\n");
+    leat_frame_encode(it.frame, LEAT_KIND_HELLO, 1, 0, 31, 64 * 1024 - LEAT_FRAME_HEADER_BYTES, 1);
     it.peer.greeted = true;
     assert_int_equal(takes(LEAT_FRAME_HEADER_BYTES), LEAT_SHORT);
     assert_said("");
