@@ -30,10 +30,18 @@ _Static_assert(sizeof(struct sim_event) == 64, "a cache line");
 
 /* ---- world ---- */
 
+static const struct sim_world *newest; /* of this process; NULL: none any more */
+
+uint64_t sim_world_events(void)
+{
+    return newest ? newest->event_count : 0;
+}
+
 struct sim_world *sim_world_with(const struct sim_ports *ports, uint64_t seed, bool tracing)
 {
     struct sim_world *world = calloc(1, sizeof *world);
     LEAT_ASSERT(world != NULL);
+    newest = world;
     world->ports = ports;
     world->seed = seed;
     world->tracing = tracing;
@@ -68,6 +76,7 @@ void sim_world_destroy(struct sim_world **world_at)
     }
     free(world->heap);
     free(world);
+    newest = NULL;
     *world_at = NULL;
 }
 
