@@ -239,6 +239,18 @@ static uint32_t fetch_enough(const struct leat_fetch *fetch)
     return fetch->min_bytes < fetch->bytes_max ? fetch->min_bytes : fetch->bytes_max;
 }
 
+/* Records follow the batches that were read, and are left to the next request: these records are in another file or
+ * segment group, or the limit of the log is reached.
+ *
+ * SUBTLE: if such a fetch waits for more bytes, its watch ends at once, as the log ends after what was read. The
+ * fetch read the same batches again and again until its time was over. */
+static bool fetch_leaves_records(const struct leat_fetch *fetch)
+{
+    for (const struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
+        if (item->result.bytes > 0 && item->watch_from < item->result.acked_offset) return true;
+    return false;
+}
+
 void leat_fetch_finish(struct leat_fetch *fetch)
 {
     LEAT_ASSERT_OWNER(fetch->core);
@@ -256,7 +268,7 @@ void leat_fetch_finish(struct leat_fetch *fetch)
         return;
     }
     if (fetch->bytes < fetch_enough(fetch) && !fetch->full && !fetch->over_deadline &&
-        !fetch->refused && !fetch->core->stopping) {
+        !fetch->refused && !fetch->core->stopping && !fetch_leaves_records(fetch)) {
         leat_fetch_drop_reads(fetch);
         leat_fetch_wait(fetch);
         return;

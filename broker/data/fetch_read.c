@@ -267,7 +267,7 @@ static bool fetch_take_result(struct leat_fetch_read *read)
         /* The records at this offset were given up, and no record has come after them yet. */
         if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0 &&
             !item->want.by_position && read->read.next.v > item->want.offset)
-            item->result.resume = read->read.next.v;
+            item->result.resume = item->watch_from = read->read.next.v;
         leat_fetch_release_read(read);
         return true;
     }

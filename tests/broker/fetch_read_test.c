@@ -126,7 +126,8 @@ static void full_answer_takes_no_more(void **state)
 
 /* ---- nothing ---- */
 
-/* Goal: where offsets jump, or nothing is left of a group, the place moves on all the same. */
+/* Goal: where offsets jump, or nothing is left of a group, the place moves on all the same. Records after a jump are
+ * waited for. */
 static void empty_run_moves_the_place(void **state)
 {
     (void)state;
@@ -140,6 +141,7 @@ static void empty_run_moves_the_place(void **state)
         run();
         assert_int_equal(it.items[0].result.next.segment, i == 3 ? 0 : 20);
         assert_int_equal(it.items[0].result.resume, i == 0 || i == 4 ? 60 : 0);
+        assert_int_equal(it.items[0].watch_from, i == 0 || i == 4 ? 60 : 0); /* 0: as it was */
         assert_null(it.fetch.reads);
         assert_int_equal(it.fetch.records, 0);
         end();

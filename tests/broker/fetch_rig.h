@@ -30,6 +30,7 @@ struct fetch_rig {
     struct leat_msg_fetched results[FETCH_ITEMS]; /* what each log's read comes to, in order */
     bool later;                                   /* reads go on elsewhere */
     bool full;
+    bool left;              /* records follow what was read */
     bool lent[FETCH_ITEMS]; /* batches of it lie with a read */
     struct leat_confirm *confirm;
     struct leat_send *sends[FETCH_ITEMS];

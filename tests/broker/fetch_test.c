@@ -52,15 +52,17 @@ static void fetch_of_several_runs_ends_with_the_last(void **state)
 }
 
 /* Goal: a fetch waits for the bytes that it asks for, and no longer than it says. A fetch does not wait where a log
- * refused, or where the next batch would be too much: waiting is of no use there. */
+ * refused, where the next batch would be too much, or where records are left to the next request: waiting is of no use
+ * there. */
 static void fetch_waits_for_what_it_asks_for(void **state)
 {
     (void)state;
-    enum { LITTLE, ENOUGH, NO_TIME, NOTHING, REFUSED, FULL, STOPPING, LARGE, CASES };
+    enum { LITTLE, ENOUGH, NO_TIME, NOTHING, REFUSED, FULL, LEFT, STOPPING, LARGE, CASES };
     for (unsigned i = 0; i < CASES; i++) {
         begin();
         has(0, i == REFUSED ? LEAT_E_DAMAGED : LEAT_OK, i == REFUSED ? 0 : 100);
         it.full = i == FULL;
+        it.left = i == LEFT;
         it.later = i == STOPPING;
         uint32_t min = i == ENOUGH ? 100 : i == NOTHING ? 0 : i == LARGE ? UINT32_MAX : 101;
         (void)frame(5, 1, min, i == LARGE ? 100 : 1000, i == NO_TIME ? 0 : 500);
