@@ -299,6 +299,9 @@ uint32_t leat_groups_on_stream_deleted(struct leat_groups *groups, uint32_t stre
  * not read. Requests are then answered by that code. */
 const char *leat_groups_broken(const struct leat_groups *groups);
 
+/** Asserts what is true of a home between two turns: for leat_actor_ops.check. Thread: home core. */
+void leat_groups_check(const struct leat_groups *groups);
+
 struct leat_groups_info {
     uint32_t groups, members;
     uint64_t table_bytes;

@@ -4,7 +4,8 @@
  * home.c: the groups of a home, answers, requests that wait. home_log.c: batches and acks. places.c: room for groups.
  * groups.c: life, requests, time. members.c: joins and sharing out. classic.c, classic_members.c, classic_share.c:
  * the same of classic groups. offsets.c: commits, fetches, deletion. state.c: snapshot and replay. table.c,
- * classic_table.c: the data. stored.c: the functions from bodies.def. No two of these files call each other. */
+ * classic_table.c: the data. stored.c: the functions from bodies.def. check.c: what
+ * is true between two turns. No two of these files call each other. */
 #ifndef LEAT_GROUPS_INTERNAL_H
 #define LEAT_GROUPS_INTERNAL_H
 

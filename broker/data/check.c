@@ -22,6 +22,7 @@ static void log_check(const struct leat_core *core, const struct leat_partition 
                 partition->state == LEAT_PARTITION_LOSS_STOPS);
     LEAT_ASSERT(partition->backfill != LEAT_BACKFILL_NONE ||
                 (!partition->backfill_node_down && !partition->backfill_pass_node_down));
+    if (partition->groups != NULL) leat_groups_check(partition->groups);
     if (partition->copies != NULL) leat_primary_log_check(partition->copies);
     if (partition->log != NULL) leat_log_check(partition->log, !leat_list_empty(&partition->dirty));
 }

@@ -20,6 +20,11 @@ void leat_log_check(const struct leat_log *log, bool queued)
     assert_ptr_equal(log, &alone);
     said("check the log%s", queued ? ", which is queued" : "");
 }
+void leat_groups_check(const struct leat_groups *groups)
+{
+    assert_ptr_equal(groups, &alone.stream);
+    said("check its consumer groups");
+}
 void leat_primary_check(const struct leat_primary *primary)
 {
     assert_ptr_equal(primary, &alone.cores);
@@ -145,7 +150,7 @@ static void log_is_checked_after_each_turn(void **state)
 static void what_lies_below_is_checked(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 7; i++) {
         alone_begin();
         struct leat_core *core = &alone.cores[0];
         struct leat_list queue;
@@ -156,6 +161,7 @@ static void what_lies_below_is_checked(void **state)
                                            .core = core,
                                            .stream = &alone.stream,
                                            .log = i != 0 ? (void *)&alone : NULL,
+                                           .groups = i == 6 ? (void *)&alone.stream : NULL,
                                            .copies = i == 1 ? (void *)&alone.node : NULL};
         leat_list_init(&core->data->care_logs);
         leat_list_init(&partition.care);
@@ -170,7 +176,8 @@ static void what_lies_below_is_checked(void **state)
             "check the log, which is queued\n",
             "check the log\n",
             "check its backups\ncheck the log\n",
-            "check its backups\ncheck its replicas\ncheck the log\n"};
+            "check its backups\ncheck its replicas\ncheck the log\n",
+            "check its backups\ncheck its consumer groups\ncheck the log\n"};
         assert_said(expected[i]);
         core->data->replicate = NULL;
         alone_end();

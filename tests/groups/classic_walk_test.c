@@ -175,6 +175,7 @@ static void group_walk_settles(struct group_walk *walk)
             settled = settled && w->at == IN && w->generation == walk->newest;
         }
         home_run(walk->home, 10000);
+        leat_groups_check(walk->home->groups);
     }
     assert_true(settled);
     for (unsigned p = 0; p < PARTS; p++) {
@@ -196,6 +197,7 @@ static unsigned group_walk_run(uint64_t seed)
     for (int step = 0; step < 1000; step++) {
         walker_step(walk, &walk->walkers[leat_xoshiro_below(rng, WALKERS)]);
         home_run(walk->home, 1000 * leat_xoshiro_below(rng, 60));
+        leat_groups_check(walk->home->groups);
         if (leat_xoshiro_below(rng, 60) == 0) home_roll(walk->home);
         if (leat_xoshiro_below(rng, 60) == 0) {
             home_restart(walk->home);

@@ -427,6 +427,7 @@ static void walk_settles(struct walk *walk)
                 walker_step(walk, walker);
         }
         home_run(walk->home, 50000);
+        leat_groups_check(walk->home->groups);
     }
     for (unsigned m = 0; m < MEMBERS; m++) {
         struct walker *walker = &walk->walkers[m];
@@ -449,6 +450,7 @@ static void walk_run(uint64_t seed, bool parallel, unsigned *generations)
     for (int step = 0; step < 400; step++) {
         walker_step(walk, &walk->walkers[leat_xoshiro_below(&walk->home->rng, MEMBERS)]);
         home_run(walk->home, 1000 * leat_xoshiro_below(&walk->home->rng, 200));
+        leat_groups_check(walk->home->groups);
         if (leat_xoshiro_below(&walk->home->rng, 60) == 0) {
             home_restart(walk->home);
             offsets_check(walk);

@@ -243,6 +243,7 @@ static struct asked *comes(struct asked *it)
 static void passes(unsigned ms)
 {
     home_run(home, ms * MS);
+    leat_groups_check(home->groups);
 }
 
 static int home_begin(void **state)
