@@ -229,6 +229,8 @@ bool leat_link_frame_send(struct leat_link *link, uint16_t kind, uint8_t flags, 
                           struct leat_link_answer *answer, bool close_after);
 void leat_link_answered(struct leat_link *link, struct leat_link_call *call,
                         const struct leat_frame *frame);
+/** This actor ran late itself: each call has at least until `until_us`, once. */
+void leat_link_calls_excuse(struct leat_link *link, uint64_t until_us);
 void leat_link_calls_expire(struct leat_link *link, uint64_t now_us, uint64_t *next_us);
 /** All calls end. */
 void leat_link_calls_fail(struct leat_link *link, leat_err rc, const char *why);

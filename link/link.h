@@ -225,7 +225,7 @@ struct leat_link_call {
     struct leat_link *link;
     uint32_t number;
     uint64_t deadline_us;
-    bool sent, early;
+    bool sent, early, excused;
 };
 /** Errors (on_done never runs then): LEAT_E_CLOSED: the link is not up. LEAT_E_AGAIN: too many
  * calls or bytes wait. LEAT_E_TOO_LARGE: no frame can hold it. LEAT_E_NO_MEMORY. Thread: owner. */

@@ -223,9 +223,9 @@ static uint64_t link_sweep(struct leat_link *link, uint64_t now_us)
 }
 
 /* SUBTLE: when this actor itself ran late, bytes of the peers may lie unread in the sockets. Without this a stall of
- * two seconds here cut every link of the node. The first sweep that ran late in a silence cuts no link: the bytes are
- * read before the next sweep. If no late sweep ever cut a link, a dead peer's link would stay where all sweeps are
- * late. */
+ * two seconds here cut every link of the node, and ended all calls. The first sweep that ran late in a silence cuts no
+ * link, and the first in a call's time does not end the call: the bytes are read before the next sweep. If no late
+ * sweep ever cut a link, a dead peer's link would stay where all sweeps are late. */
 static void link_excuse(struct leat_link *link, uint64_t late_us, uint64_t now_us)
 {
     const struct leat_links *links = link->links;
@@ -233,6 +233,7 @@ static void link_excuse(struct leat_link *link, uint64_t late_us, uint64_t now_u
     uint64_t from_us = leat_late_heard(silent_from(link), late_us, now_us);
     bool first = link->late_of_us != link->heard_us;
     if (first && next_us > from_us + links->silence_us) from_us = next_us - links->silence_us;
+    leat_link_calls_excuse(link, next_us);
     link->late_of_us = link->heard_us;
     link->late_us = from_us - link->heard_us;
 }

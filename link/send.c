@@ -109,7 +109,7 @@ leat_err leat_link_call(struct leat_link *link, struct leat_link_call *call)
     if (++link->next_number == 0) link->next_number = 1;
     call->number = call->one_way ? 0 : link->next_number;
     call->link = link;
-    call->sent = call->early = false;
+    call->sent = call->early = call->excused = false;
     if (!leat_link_frame_send(link, call->kind, 0, call->number, call->control, call->control_bytes,
                               call, NULL, false))
         return LEAT_E_NO_MEMORY;
@@ -151,6 +151,18 @@ void leat_link_answered(struct leat_link *link, struct leat_link_call *call,
         rc = leat_error_set(&error, LEAT_E_INVALID, "the peer answered with another kind");
     }
     call_done(link, call, rc, rc ? NULL : frame, &error);
+}
+
+void leat_link_calls_excuse(struct leat_link *link, uint64_t until_us)
+{
+    LEAT_ASSERT_OWNER(link->links->actor);
+    LEAT_LIST_EACH(&link->calls, at)
+    {
+        struct leat_link_call *call = LEAT_CONTAINER(at, struct leat_link_call, list);
+        if (call->excused || call->deadline_us >= until_us) continue;
+        call->excused = true;
+        call->deadline_us = until_us;
+    }
 }
 
 void leat_link_calls_expire(struct leat_link *link, uint64_t now_us, uint64_t *next_us)

@@ -190,7 +190,11 @@ static void sweep_that_is_late_blames_nobody(void **state)
     one->heard_us = 10000, two->heard_us = 10500;
     played.now_us = 10000 + SILENCE + PING;
     links->next_us = played.now_us - PING - 1;
+    struct leat_link_call call = {.deadline_us = 10001}; /* its answer may lie unread */
+    leat_list_push_back(&one->calls, &call.list);
     sweeps();
+    assert_int_equal(call.deadline_us, played.now_us + PING);
+    leat_list_remove(&call.list);
     TRACE_IS("links were refused 11100\nexpire 0\nping 0\nexpire 1\nping 1\ntimer 100\n");
     assert_int_equal(one->heard_us + one->late_us, played.now_us + PING - SILENCE);
     assert_int_equal(two->heard_us + two->late_us, 10500 + PING + 1);

@@ -490,6 +490,29 @@ static void calls_expire_at_their_deadlines(void **state)
              "done d 2 2 'lost', 0 left\n");
 }
 
+/* Goal: where this actor ran late each call gets until then, once. */
+static void late_actor_excuses_calls_once(void **state)
+{
+    (void)state;
+    struct leat_link_call calls[3];
+    static const uint64_t timeouts[] = {300, 100, 0};
+    for (unsigned i = 0; i < 3; i++) {
+        calls[i] = call_of("a", 1, 0);
+        calls[i].timeout_us = timeouts[i];
+        assert_int_equal(leat_link_call(&link_, &calls[i]), LEAT_OK);
+        sent(LEAT_OK);
+    }
+    leat_link_calls_excuse(&link_, 1250);
+    assert_int_equal(calls[0].deadline_us, 1300);
+    assert_int_equal(calls[1].deadline_us, 1250);
+    assert_true(calls[2].deadline_us == UINT64_MAX);
+    leat_link_calls_excuse(&link_, 1400);
+    assert_int_equal(calls[0].deadline_us, 1400);
+    assert_int_equal(calls[1].deadline_us, 1250);
+    leat_link_calls_fail(&link_, LEAT_E_CANCELLED, "over");
+    trace_begin();
+}
+
 static void expiry_cuts_behind_those_that_are_due(void **state)
 {
     (void)state;
@@ -616,6 +639,7 @@ int main(void)
         SEND_TEST(call_has_left_when_the_network_says_so),
         SEND_TEST(call_ends_as_its_answer_says),
         SEND_TEST(calls_expire_at_their_deadlines),
+        SEND_TEST(late_actor_excuses_calls_once),
         SEND_TEST(expiry_cuts_behind_those_that_are_due),
         SEND_TEST(ticket_is_of_one_connection),
         SEND_TEST(answers_go_to_who_waits),
