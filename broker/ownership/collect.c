@@ -508,11 +508,10 @@ void leat_node_on_standing(void *owner, enum leat_standing standing)
 {
     struct leat_node *node = owner;
     const struct leat_post *post = node->options.coordinator_env->post;
-    unsigned before = atomic_exchange_explicit(&node->standing, standing, memory_order_relaxed);
-    if (before == LEAT_STANDING_CRASHED) { /* for good */
-        atomic_store_explicit(&node->standing, before, memory_order_relaxed);
-        return;
-    }
+    /* Only this actor writes it. Nobody may see another standing after CRASHED, not for a moment. */
+    unsigned before = atomic_load_explicit(&node->standing, memory_order_relaxed);
+    if (before == LEAT_STANDING_CRASHED) return;
+    atomic_store_explicit(&node->standing, standing, memory_order_relaxed);
     if (standing == LEAT_STANDING_ALONE)
         leat_node_log_warn(
             "no other node is heard, this process was stopped for a while, or another "
