@@ -158,8 +158,8 @@ static inline void leat_link_state_enter(struct leat_link *link, enum leat_link_
     link->state = to;
 }
 
-/** Is `other` an earlier connection of the same link of the peer? Both were accepted. Without an incarnation they may be
- * of two processes, each of which counts from 1. */
+/** Is `other` an earlier connection of the same link of the peer? Both were accepted. Without an incarnation they may
+ * be of two processes, each of which counts from 1. */
 static inline bool leat_link_is_earlier(const struct leat_link *other, const struct leat_link *link)
 {
     LEAT_ASSERT_OWNER(link->links->actor);
