@@ -203,6 +203,10 @@ static void names_have_bounds(void **state)
     leat_msg_write_string(writer, "s", 1);
     asks(writer);
     assert_said(malformed);
+    writer = body(LEAT_KIND_GROUP_LEAVE); /* no name is there, good or bad */
+    leat_msg_write_array(writer, 2);
+    asks(writer);
+    assert_said(malformed);
     end();
 }
 
@@ -223,6 +227,21 @@ static void names_are_checked(void **state)
         asks(writer);
         assert_said(
             "refuse BAD_NAME: a consumer group's name has 1 to 249 bytes, none of them zero\n");
+    }
+    end();
+}
+
+/* Goal: a request with bytes after its body is refused, of each kind. */
+static void nothing_follows_a_body(void **state)
+{
+    (void)state;
+    begin();
+    for (unsigned i = 0; i < 3; i++) {
+        struct leat_msg_writer *writer = i == 0 ? join(0, 1) : i == 1 ? commit(1) : fetch(1);
+        leat_msg_write_u64(writer, 1);
+        asks(writer);
+        if (i == 0) assert_true(said_one("seek orders "));
+        assert_said("refuse INVALID: malformed request to a consumer group\n");
     }
     end();
 }
@@ -294,15 +313,11 @@ static void lack_of_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(home_has_its_groups),
-        cmocka_unit_test(groups_ask_their_broker),
-        cmocka_unit_test(member_joins),
-        cmocka_unit_test(member_goes_on_leaves_and_commits),
-        cmocka_unit_test(offsets_are_fetched),
-        cmocka_unit_test(names_have_bounds),
-        cmocka_unit_test(names_are_checked),
-        cmocka_unit_test(lists_have_bounds),
-        cmocka_unit_test(lack_of_memory_is_told),
+        cmocka_unit_test(home_has_its_groups), cmocka_unit_test(groups_ask_their_broker),
+        cmocka_unit_test(member_joins),        cmocka_unit_test(member_goes_on_leaves_and_commits),
+        cmocka_unit_test(offsets_are_fetched), cmocka_unit_test(names_have_bounds),
+        cmocka_unit_test(names_are_checked),   cmocka_unit_test(nothing_follows_a_body),
+        cmocka_unit_test(lists_have_bounds),   cmocka_unit_test(lack_of_memory_is_told),
     };
     return cmocka_run_group_tests_name("broker groups_calls", tests, NULL, NULL);
 }
