@@ -536,6 +536,7 @@ static void core_ends_while_others_are_asked(void **state)
     answered(LEAT_E_TIMEOUT, NULL); /* of two that one stream waits for */
     said_enough();
     leat_places_fini(it.core);
+    assert_true(leat_list_empty(&it.core->admin->placer->asks));
     struct leat_msg_writer rows = rows_begin(1);
     leat_msg_write_bin(&rows, "\1\2\3", 3);
     while (it.ask_count > 0)
