@@ -362,6 +362,7 @@ static void who_takes_no_answers_is_closed(void **state)
         pass(desk, SECOND);
     }
     assert_true(desk->conns[0].closed);
+    assert_true(leat_list_empty(&desk->peers[0].owing));
     assert_false(desk->conns[1].closed);
     assert_false(desk->conns[2].closed);
     assert_true(leat_list_empty(&desk->peers[2].owing));
@@ -385,6 +386,46 @@ static void who_has_much_to_take_is_not_read_from(void **state)
     desk->conns[0].queued--;
     leat_peer_slow_tick(&desk->core);
     assert_false(desk->conns[0].paused);
+    assert_true(leat_list_empty(&desk->core.slow_peers));
+    free(desk);
+}
+
+static unsigned drained;
+static void on_drained(struct leat_core *core)
+{
+    (void)core;
+    drained++;
+}
+
+/* Goal: when a slow connection has taken enough, its answers are written and reads that waited go on, once; nothing is
+ * asked of a connection that is gone. */
+static void who_has_taken_enough_is_answered(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_core_hooks hooks = leat_core_hooks;
+    struct leat_peer *peer = &desk->peers[0];
+    hooks.drained = on_drained;
+    desk->node.hooks = &hooks;
+    drained = 0;
+    desk->conns[0].queued = LEAT_PEER_QUEUED_BYTES_MAX + 1;
+    assert_true(leat_peer_is_slow(peer));
+    assert_ptr_equal(desk->core.slow_peers.next, &peer->slow);
+    leat_peer_drained(peer);
+    assert_int_equal(drained, 0);
+    desk->conns[0].queued = 0;
+    leat_peer_drained(peer);
+    leat_peer_drained(peer);
+    assert_int_equal(drained, 1);
+    assert_ptr_equal(desk->core.answer_peers.next, &peer->answers);
+    assert_ptr_equal(desk->core.answer_peers.prev, &peer->answers);
+    leat_list_remove(&peer->answers);
+    desk->conns[0].queued = LEAT_PEER_QUEUED_BYTES_MAX + 1;
+    assert_true(leat_peer_is_slow(peer));
+    peer->conn = NULL;
+    assert_false(leat_peer_is_slow(peer));
+    leat_peer_drained(peer);
+    assert_int_equal(drained, 1);
     free(desk);
 }
 
@@ -423,6 +464,7 @@ int main(void)
         cmocka_unit_test(frame_that_is_not_finished_ends_the_connection),
         cmocka_unit_test(who_takes_no_answers_is_closed),
         cmocka_unit_test(who_has_much_to_take_is_not_read_from),
+        cmocka_unit_test(who_has_taken_enough_is_answered),
         cmocka_unit_test(who_is_idle_is_closed),
     };
     return cmocka_run_group_tests_name("broker slow_peers", tests, NULL, NULL);
