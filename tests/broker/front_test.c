@@ -182,9 +182,35 @@ static void a_refused_connection_takes_no_memory(void **state)
     free(desk);
 }
 
+/* Goal: a front end has structs of its own, and gives all of them back; where a part has no memory nothing is left. */
+static void a_front_end_has_structs_of_its_own(void **state)
+{
+    struct desk *desk = desk_new();
+    struct leat_stock *stock = NULL;
+    (void)state;
+    const size_t before = leat_mem_bytes(LEAT_MEM_BROKER);
+    for (unsigned i = 1; i <= 2; i++) {
+        leat_mem_fail_at(i);
+        assert_int_equal(leat_front_stock_open(&desk->core, 64, 3, &stock), LEAT_E_NO_MEMORY);
+        leat_mem_fail_at(0);
+        assert_null(stock);
+        assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), before);
+    }
+    leat_front_stock_close(&stock); /* none: nothing */
+    assert_int_equal(leat_front_stock_open(&desk->core, 64, 3, &stock), LEAT_OK);
+    assert_non_null(stock);
+    leat_front_stock_left(stock, 2);
+    assert_int_equal(stock->left, 2);
+    leat_front_stock_close(&stock);
+    assert_null(stock);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), before);
+    free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_front_end_has_structs_of_its_own),
         cmocka_unit_test(streams_are_found_when_all_cores_serve_them),
         cmocka_unit_test(all_streams_are_told_once),
         cmocka_unit_test(nodes_have_numbers),
