@@ -60,6 +60,9 @@ static void stream_that_lacks_nothing_asks_for_no_look(void **state)
     leat_walk_make_missing(core);
     assert_said("");
     assert_false(core->data->logs_missing);
+    it.streams[0].logs_missing = it.streams[0].published = true;
+    leat_walk_make_missing(core); /* no look was asked for */
+    assert_said("");
     end();
 }
 
