@@ -318,24 +318,28 @@ static void memory_of_a_call_is_counted(void **state)
 static void call_is_answered(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         begin();
         struct leat_msg_writer writer;
         struct leat_call *call = create(i == 1 || i == 2);
         leat_call_writer(&alone.cores[1], &writer);
         assert_int_equal(writer.capacity, LEAT_CORE_SCRATCH_BYTES - LEAT_FRAME_HEADER_BYTES);
         leat_msg_write_array(&writer, 0);
-        if (i == 2) alone.cores[1].members.links = NULL; /* the node has stopped meanwhile */
+        /* The node has stopped meanwhile; or is alone, and has clients. */
+        if (i == 2 || i == 5) alone.cores[1].members.links = NULL;
         if (i == 3) it.does_not_fit = true;
         if (i == 4) writer.overflow = true;
         leat_call_answer(call, &writer);
         static const char *const expected[] = {
-            "fits 1?\nanswer 5, 1 bytes\n", "answer by link, 1 bytes\n", "",
+            "fits 1?\nanswer 5, 1 bytes\n",
+            "answer by link, 1 bytes\n",
+            "",
             ("fits 1?\nwait for 1\nrefuse 5 AGAIN: the memory of "
              "this core for answers is full of those "
              "that clients have not taken: try again\n"),
             ("refuse 5 TOO_LARGE: the answer does not fit one "
-             "frame (1 MiB): ask for less at once\n")};
+             "frame (1 MiB): ask for less at once\n"),
+            "fits 1?\nanswer 5, 1 bytes\n"};
         assert_said(expected[i]);
         end();
     }
@@ -344,14 +348,14 @@ static void call_is_answered(void **state)
 static void call_is_refused(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         begin();
         struct leat_call *call = create(i == 3);
-        if (i == 3) alone.cores[1].members.links = NULL;
+        if (i >= 3) alone.cores[1].members.links = NULL;
         leat_call_refuse(call, LEAT_E_NOT_FOUND, i == 0 ? NULL : i == 1 ? "" : "why");
-        static const char *const expected[] = {"refuse 5 NOT_FOUND: not found\n",
-                                               "refuse 5 NOT_FOUND: not found\n",
-                                               "refuse 5 NOT_FOUND: why\n", ""};
+        static const char *const expected[] = {
+            "refuse 5 NOT_FOUND: not found\n", "refuse 5 NOT_FOUND: not found\n",
+            "refuse 5 NOT_FOUND: why\n", "", "refuse 5 NOT_FOUND: why\n"};
         assert_said(expected[i]);
         end();
     }
