@@ -195,6 +195,12 @@ static void voter_that_is_there_is_asked_once_more(void **state)
         TRACE_IS(begins ? "refused EXISTS: the node votes: there is nothing to replace\n"
                         : "done OK\n");
     }
+    wanted(true); /* a spare does not vote yet, whether or not it is about to run Raft */
+    servers[1].role = RAFT_SPARE;
+    peers[1].peer.state.role = LEAT_VOTER_PREPARED;
+    advance();
+    TRACE_IS(JOIN);
+    assert_true(coordinator->change.lacked);
 }
 
 static void this_node_is_no_other(void **state)
