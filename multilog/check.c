@@ -102,6 +102,7 @@ static void requests_check(const struct leat_log *log)
 
 void leat_log_check(const struct leat_log *log, bool queued)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT(!log->in_step);
     LEAT_ASSERT_CMP(log->dirty, ==, queued);
     LEAT_ASSERT(!log->on_end || log->ending != LOG_LIVES);

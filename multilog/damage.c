@@ -108,6 +108,7 @@ static size_t place_words(const struct leat_log_damage *damage, const char *befo
 
 void log_gap_tell(const struct leat_log *log, uint32_t i)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     const struct leat_log_ref *ref = &log->options.ref;
     struct leat_log_damage gap;
     char words[LOG_WHY_BYTES];

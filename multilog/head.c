@@ -10,6 +10,7 @@ uint32_t log_keep_free(const struct log_open *open)
 
 bool log_head_fits(const struct leat_log *log, uint32_t payload_bytes)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return log->head.seg && log->parking == LOG_AWAKE &&
            leat_entry_fits(&log->head.writer, payload_bytes, log_keep_free(&log->head));
 }
@@ -24,6 +25,7 @@ static leat_err refuse_incomplete(const struct leat_log *log, leat_err rc, struc
 
 leat_err log_refusal(const struct leat_log *log, struct leat_error *error)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->ending == LOG_DELETING)
         return leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "the stream is being deleted");
     if (log_is_stopping(log))
@@ -44,6 +46,7 @@ leat_err log_refusal(const struct leat_log *log, struct leat_error *error)
 
 leat_err log_place_refusal(const struct leat_log *log, bool spare)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     uint64_t now = log_now(log);
     if (log->reserve_rc == LEAT_E_DISK_FULL && now < log->reserve_not_before_us)
         return LEAT_E_DISK_FULL;
@@ -53,5 +56,6 @@ leat_err log_place_refusal(const struct leat_log *log, bool spare)
 
 bool log_producers_are_refused(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return log_now(log) < log->producers_not_before_us;
 }

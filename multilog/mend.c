@@ -6,6 +6,7 @@
 
 bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     const struct leat_log_events *events = &log->options.events;
     if (log_slot_is_sought(slot)) return true;
     leat_segment_damage_found(slot->seg); /* no node may copy from it */

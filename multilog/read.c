@@ -27,6 +27,7 @@ static struct leat_target target_of(const struct leat_read *read)
 /* The end of what is acked, as a position that stays an entry boundary for ever. */
 struct leat_position log_end_position(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     const struct log_open *open = log->old.seg ? &log->old : &log->head;
     uint64_t segment = open->seg ? open->seg->id.v : log->next_segment;
     return (struct leat_position){log_group_of(segment), segment,
@@ -473,6 +474,7 @@ static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
 
 int64_t log_newest_of(struct leat_log *log, const struct log_slot *slot)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     const struct log_open *open = slot->closed ? NULL : log_open_of(log, slot->seg);
     return open ? open->max_timestamp_ms : slot->seg->max_timestamp_ms;
 }

@@ -5,6 +5,7 @@
 
 bool log_trim_is_pending(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return log->trim_segment != log->first_segment;
 }
 
@@ -108,6 +109,7 @@ void log_retain(struct leat_log *log)
  * segments only. */
 bool log_head_has_expired(const struct leat_log *log, int64_t now_ms)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     const struct log_open *head = &log->head;
     return head->seg && !log->old.seg && log_is_opened(log) && head->record_count > 0 &&
            head->acked_bytes == head->writer.used &&

@@ -18,6 +18,7 @@ static uint32_t app_bytes(const struct leat_log *log)
 
 uint32_t log_start_bytes(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     size_t bytes =
         sizeof(struct leat_start) + leat_producers_encoded_bytes(&log->producers) + app_bytes(log);
     LEAT_ASSERT_CMP(bytes, <=, LEAT_START_BYTES_MAX);

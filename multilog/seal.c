@@ -11,6 +11,7 @@ static void open_seal(struct leat_log *log, struct log_open *open)
 
 unsigned log_commits_max(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->options.durability != LEAT_DURABILITY_DISK || !log->store_port.commits) return 1;
     return log->store_port.commits < LOG_COMMITS_MAX ? log->store_port.commits : LOG_COMMITS_MAX;
 }
@@ -38,6 +39,7 @@ static void log_show(struct log_open *open)
  *  4. X's disk is lost, and with it acked records that B had as well. */
 bool log_may_seal(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (LEAT_BUG(FOUND_BEFORE_CLOSE)) return true;
     return !log->old.seg || LEAT_BUG(DATA_BEFORE_CLOSE);
 }
@@ -51,6 +53,7 @@ bool log_may_seal(const struct leat_log *log)
  * second later, so appends in quick succession never wait for it. */
 void log_run_close(struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     struct log_open *head = &log->head;
     if (log->options.durability != LEAT_DURABILITY_DISK || LEAT_BUG(DAMAGE_IS_TORN)) return;
     if (!log_head_fits(log, 0) || log->old.seg || !log_is_opened(log) || log->commit_count) return;

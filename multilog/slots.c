@@ -27,6 +27,7 @@ struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment)
 
 leat_err log_slots_reserve(struct leat_log *log, uint32_t count)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->slot_begin + log->slot_count + count <= log->slot_capacity) return LEAT_OK;
     if (log->slot_begin > log->slot_capacity / 2 && log->slot_begin >= count) {
         memmove(log->slots, log->slots + log->slot_begin, log->slot_count * sizeof *log->slots);
@@ -43,6 +44,7 @@ leat_err log_slots_reserve(struct leat_log *log, uint32_t count)
 
 void log_slot_push(struct leat_log *log, struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     LEAT_ASSERT_CMP(log->slot_begin + log->slot_count, <, log->slot_capacity);
     if (log->slot_count == 0) {
         log->first_segment = log->trim_segment = seg->id.v;
@@ -55,6 +57,7 @@ void log_slot_push(struct leat_log *log, struct leat_segment *seg)
 
 struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *seg)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     if (log->head.seg == seg) return &log->head;
     if (log->old.seg == seg) return &log->old;
     return NULL;

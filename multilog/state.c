@@ -112,6 +112,7 @@ void log_slot_mend_enter(struct log_slot *slot, enum log_mend to)
 
 bool log_is_quiet(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     for (unsigned i = 0; i < LOG_HELPERS; i++)
         if (log->helper_busy[i]) return false;
     return !log->reserving && !log->commit_count && !log->closing && log->parking != LOG_PARKING &&

@@ -32,6 +32,7 @@ static bool is_wanted(const struct leat_log *log)
  *     answered in a later one. */
 bool log_trim_is_due(const struct leat_log *log)
 {
+    LEAT_ASSERT_OWNER(log->options.actor);
     return is_wanted(log) && log_head_fits(log, sizeof(struct leat_trim));
 }
 
