@@ -124,6 +124,7 @@ void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame
 
 bool leat_link_frame_check(struct leat_link *link, struct leat_frame *frame, const uint8_t *bytes)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     if (frame->payload_bytes >= LEAT_TAG_BYTES) {
         size_t tagged = frame->frame_bytes - LEAT_TAG_BYTES;
         frame->payload_bytes -= LEAT_TAG_BYTES;

@@ -50,6 +50,7 @@ bool leat_link_frame_send(struct leat_link *link, uint16_t kind, uint8_t flags, 
                           const void *control, uint32_t control_bytes, struct leat_link_call *call,
                           struct leat_link_answer *answer, bool close_after)
 {
+    LEAT_ASSERT_OWNER(link->links->actor);
     const struct leat_iov *payload = call ? call->payload : answer ? answer->payload : NULL;
     unsigned payload_count = call ? call->payload_count : answer ? answer->payload_count : 0;
     LEAT_ASSERT_CMP(payload_count, <=, (unsigned)LEAT_LINK_PAYLOADS_MAX);

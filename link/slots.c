@@ -5,6 +5,7 @@
 
 struct leat_link_slot *leat_link_slot_take(struct leat_links *links, uint32_t control_bytes)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     uint8_t *big = NULL;
     if (control_bytes > LINK_SLOT_CONTROL_BYTES) {
         big = leat_mem_calloc(LEAT_MEM_NET, 1, (size_t)LEAT_FRAME_HEADER_BYTES + control_bytes);
@@ -26,6 +27,7 @@ struct leat_link_slot *leat_link_slot_take(struct leat_links *links, uint32_t co
 
 void leat_link_slot_give(struct leat_links *links, struct leat_link_slot *slot)
 {
+    LEAT_ASSERT_OWNER(links->actor);
     leat_mem_free(slot->big);
     slot->big = NULL;
     slot->call = NULL;
