@@ -39,10 +39,12 @@ static uint64_t option_us(unsigned ms, uint64_t otherwise_us)
 }
 uint64_t co_suspect_us(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     return option_us(coordinator->options.suspect_ms, SUSPECT_US);
 }
 uint64_t co_confirm_us(const struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     return option_us(coordinator->options.confirm_ms, CONFIRM_US);
 }
 static uint64_t round_us(const struct leat_coordinator *coordinator)

@@ -150,6 +150,7 @@ static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer
 
 void co_ping_send(struct leat_coordinator *coordinator, struct co_peer *peer)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     word_send(coordinator, peer, CO_KIND_PING, coordinator->detect.number);
 }
 

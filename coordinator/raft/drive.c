@@ -40,6 +40,7 @@ bool leat_raft_drive_leads(const struct leat_raft_drive *drive)
 
 bool leat_raft_drive_busy(const struct leat_raft_drive *drive)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     return drive->log.writing || drive->log.written_index < leat_raft_log_last_index(&drive->log);
 }
 
@@ -434,6 +435,7 @@ leat_err leat_raft_drive_change(struct leat_raft_drive *drive,
 
 bool leat_raft_drive_changing(const struct leat_raft_drive *drive)
 {
+    LEAT_ASSERT_OWNER(drive->hooks.owner);
     return drive->raft.configuration_uncommitted_index != 0;
 }
 

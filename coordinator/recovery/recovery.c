@@ -592,5 +592,6 @@ void co_recovery_advance(struct leat_coordinator *coordinator)
 
 struct leat_recovery_status co_recovery_status(struct leat_coordinator *coordinator)
 {
+    LEAT_ASSERT_OWNER(coordinator);
     return status_of(coordinator);
 }
