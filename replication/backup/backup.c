@@ -67,6 +67,7 @@ void backup_replica_has(struct replica *rep, struct leat_segment *seg)
 
 bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     const struct leat_backup_options *options = &backup->options;
     return options->stream_deleted && options->stream_deleted(options->arg, stream);
 }
@@ -87,6 +88,7 @@ struct replica *backup_find(const struct leat_backup *backup, uint64_t handle)
 
 void backup_replica_free(struct replica *rep)
 {
+    LEAT_ASSERT_OWNER(rep->backup->options.owner);
     struct leat_backup *backup = rep->backup;
     uint32_t slot = (uint32_t)rep->handle - 1;
     LEAT_ASSERT(backup->slots[slot] == rep);
@@ -107,6 +109,7 @@ void backup_replica_free(struct replica *rep)
 /* ---- requests to the store ---- */
 struct backup_request *backup_request_get(struct leat_backup *backup)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct backup_request *request = leat_free_list_take(&backup->requests_free);
     if (!request) request = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *request);
     if (request) *request = (struct backup_request){.backup = backup};
@@ -115,6 +118,7 @@ struct backup_request *backup_request_get(struct leat_backup *backup)
 
 void backup_request_put(struct backup_request *request)
 {
+    LEAT_ASSERT_OWNER(request->backup->options.owner);
     leat_free_list_give(&request->backup->requests_free, request);
 }
 
@@ -164,6 +168,7 @@ void backup_closed(struct backup_request *request)
 /* ---- answers ---- */
 uint64_t backup_load(const struct leat_backup *backup)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     struct leat_store_usage usage;
     leat_store_usage(backup->options.store, &usage);
     return usage.arenas_used + backup->opening_bytes;
@@ -172,6 +177,7 @@ uint64_t backup_load(const struct leat_backup *backup)
 void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
                    const struct replica *rep)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     uint8_t body[REP_BODY_BYTES_MAX];
     struct rep_answer answer = {.load_bytes = backup_load(backup)};
     if (rep) {
@@ -186,6 +192,7 @@ void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ti
 void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ticket, leat_err rc,
                    const char *text)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     backup->options.net.refuse(backup->options.net.ctx, ticket, rc,
                                text ? text : leat_err_text(rc));
 }
@@ -401,6 +408,7 @@ leat_err leat_backup_take_found(struct leat_backup *backup, const struct leat_fo
 uint64_t backup_unflushed_max(const struct leat_backup *backup,
                               const struct leat_store_usage *usage)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     uint64_t most = usage->flush_bytes_per_second * backup->options.unflushed_seconds;
     return most > BACKUP_UNFLUSHED_BYTES_MIN ? most : BACKUP_UNFLUSHED_BYTES_MIN;
 }

@@ -148,6 +148,7 @@ leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
                      struct leat_segment_id segment, struct leat_extent extent,
                      void (*on_done)(void *arg, bool begins), void *arg)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     const struct leat_list *head = backup_bucket(backup, log);
     leat_err rc = LEAT_E_NOT_FOUND;
     for (struct leat_list *it = head->next; it != head; it = it->next) {

@@ -157,6 +157,7 @@ static void on_added(struct leat_store_arena_op *op)
 struct backup_writer *backup_writer_find(const struct leat_backup *backup, const char *node,
                                          uint64_t incarnation)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     for (struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
         struct backup_writer *writer = LEAT_CONTAINER(it, struct backup_writer, link);
         if (writer->incarnation == incarnation && strcmp(writer->node, node) == 0) return writer;
@@ -227,6 +228,7 @@ void backup_attach(struct leat_backup *backup, const struct leat_link_identity *
 /* ---- fencing ---- */
 bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation)
 {
+    LEAT_ASSERT_OWNER(backup->options.owner);
     for (unsigned i = 0; i < backup->fenced_count; i++)
         if (strcmp(backup->fenced[i].node, node) == 0)
             return incarnation <= backup->fenced[i].incarnation;

@@ -100,6 +100,7 @@ struct rep_copy *rep_better_begin(struct leat_primary *primary, uint64_t now_us)
 
 uint64_t rep_better_next_us(const struct leat_primary *primary, uint64_t now_us)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     if (primary->crowded_left) return REP_TICK_US;
     if (!primary->crowded_again_us) return UINT64_MAX;
     return primary->crowded_again_us > now_us ? primary->crowded_again_us - now_us : REP_TICK_US;

@@ -67,6 +67,7 @@ void leat_primary_check(const struct leat_primary *primary)
 
 void leat_primary_log_check(const struct leat_primary_log *rep)
 {
+    LEAT_ASSERT_OWNER(rep->primary->options.owner);
     /* Acks that need a version which the log never had would wait for ever. */
     LEAT_ASSERT_CMP(rep->need, <=, rep->version);
     LEAT_ASSERT_CMP(rep->known, <=, rep->version);

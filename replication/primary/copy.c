@@ -219,6 +219,7 @@ struct rep_copy *rep_copy_new(struct rep_set *set, struct rep_peer *peer)
 
 bool rep_copy_open(struct rep_copy *copy, bool incomplete)
 {
+    LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     LEAT_ASSERT_CMP(copy->state, ==, REP_COPY_OPENING); /* as it was made */
     copy->incomplete = incomplete;
     if (ask(copy, LEAT_REP_OPEN, (struct leat_extent){0})) return true;

@@ -4,6 +4,7 @@
 
 struct rep_op *rep_op_get(struct leat_primary *primary)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     if (!leat_list_empty(&primary->ops_free))
         return LEAT_CONTAINER(leat_list_pop_front(&primary->ops_free), struct rep_op, link);
     struct rep_op *op = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *op);
@@ -13,6 +14,7 @@ struct rep_op *rep_op_get(struct leat_primary *primary)
 
 void rep_peer_ops(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     const struct leat_rep_net *net = &peer->primary->options.net;
     while (peer->state == REP_PEER_ATTACHED && peer->ops < LEAT_REP_CALLS_MAX &&
            !leat_list_empty(&peer->ops_waiting)) {

@@ -266,6 +266,7 @@ static void batch_send(struct rep_batch *batch, uint16_t kind, uint64_t timeout_
 
 void rep_peer_batches(struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(peer->primary->options.owner);
     const struct leat_primary_options *options = &peer->primary->options;
     if (peer->state != REP_PEER_ATTACHED) return;
     batch_send(&peer->restamp, LEAT_REP_RESTAMP, options->answer_us);

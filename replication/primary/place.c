@@ -31,6 +31,7 @@ static unsigned penalty(const struct rep_set *set, const struct rep_peer *peer)
 
 bool rep_place_is_candidate(const struct rep_set *set, const struct rep_peer *peer)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     if (!peer || peer->state != REP_PEER_ATTACHED || peer->node.draining) return false;
     unsigned number = peer->node.number;
     if (set->refused[number / 64] >> (number % 64) & 1) return false;
@@ -47,6 +48,7 @@ static uint64_t load_of(const struct rep_peer *peer)
 
 struct rep_peer *rep_place_choose(const struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     const struct leat_primary *primary = set->log->primary;
     const struct leat_random *random = primary->options.env->random;
     struct rep_peer *list[LEAT_REP_NODES_MAX];
@@ -70,6 +72,7 @@ struct rep_peer *rep_place_choose(const struct rep_set *set)
 
 bool rep_place_may_come(const struct leat_primary *primary)
 {
+    LEAT_ASSERT_OWNER(primary->options.owner);
     for (unsigned i = 0; i < primary->peer_end; i++)
         if (primary->peers[i] && rep_peer_is_coming(primary->peers[i])) return true;
     return false;
@@ -98,6 +101,7 @@ static unsigned shared_with_all(const struct rep_set *set, const struct rep_peer
 /* In place of any of its copies; NULL: none would be better. */
 struct rep_peer *rep_place_better(const struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     const struct leat_primary *primary = set->log->primary;
     struct rep_peer *best = NULL;
     unsigned most = 0;
@@ -118,6 +122,7 @@ struct rep_peer *rep_place_better(const struct rep_set *set)
 
 struct rep_copy *rep_place_worst(const struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     struct rep_copy *worst = NULL;
     unsigned most = 0;
     for (unsigned i = 0; i < set->copy_count; i++) {

@@ -442,6 +442,7 @@ void rep_set_step(struct rep_set *set)
 
 bool rep_set_is_still(const struct rep_set *set)
 {
+    LEAT_ASSERT_OWNER(set->log->primary->options.owner);
     if (!rep_set_is_closed(set) || set->dropping || set->close || set->evict ||
         leat_segment_is_damaged(set->seg))
         return false;
