@@ -121,7 +121,7 @@ static void produce(struct thrower *thrower, unsigned count)
                                      value, bytes, on_produced, (void *)(uintptr_t)number);
         if (rc != LEAT_OK) return;
         deletes->records[number].added_us = world_of(thrower)->now_us;
-        deletes->record_count++;
+        deletes->records[deletes->record_count++].name = deletes->name;
     }
 }
 

@@ -30,6 +30,7 @@ struct sim_thrown {
 
 struct sim_thrown_record {
     uint64_t added_us;
+    unsigned name;     /* the stream's, by its number */
     uint32_t acked_in; /* id of a stream; 0: none yet */
     bool ended;
     leat_err rc;
