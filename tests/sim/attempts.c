@@ -226,9 +226,13 @@ static void told_fill(struct told *told, const struct scenario *scenario,
         told->rows[told->count++] = row.row;
     }
     told->first = told->count;
-    for (uint32_t node = 0; node < leat_coordinator_tables(coordinator)->node_count; node++) {
+    /* A node that was declared crashed hands its own segments to its backup, after it has answered (seed 1516). */
+    const struct leat_machine *machine = leat_coordinator_tables(coordinator);
+    for (uint32_t node = 0; node < machine->node_count; node++) {
         const struct sim_server *server = server_at(scenario, coordinator, node);
-        if (!leat_attempt_answered(coordinator, node) || !server) continue;
+        if (!leat_attempt_answered(coordinator, node) || !server ||
+            machine->nodes[node].info.crashed)
+            continue;
         struct leat_replica_seen rep = {0};
         while (leat_backup_see_of(backup_of(server), told->log.ref, &rep))
             if (is_closed(&rep)) untold_add(told, node, rep.seg);
