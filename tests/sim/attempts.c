@@ -385,13 +385,14 @@ static bool answered(const struct leat_coordinator *coordinator, const struct si
 }
 
 /* A streamlet that is not taken has an owner, who serves this log or waits for what is left of it: an attempt is about
- * another of its logs then, and looks for no rows of this one (seeds 1320, 2911). */
+ * another of its logs then, and looks for no rows of this one (seeds 1320, 2911). Where the record names no segment,
+ * nothing was left when the loss was accepted: a node that stops writes rows of what lost its bytes (seed 288). */
 static void left_see(struct scenario *scenario, const struct leat_coordinator *coordinator)
 {
     struct leat_attempt_log log;
     for (uint32_t i = 0; leat_attempt_log(coordinator, i, &log); i++) {
         if (log.decision != LEAT_RECOVER_STANDS || !log.seen.tail.jumped ||
-            holders_of(coordinator, i) != 0 || !log.takes)
+            log.seen.tail.segment == UINT64_MAX || holders_of(coordinator, i) != 0 || !log.takes)
             continue;
         for (unsigned s = 0; s < scenario->server_count; s++)
             if (!answered(coordinator, &scenario->servers[s]) &&
