@@ -86,7 +86,7 @@ static bool log_named(const struct scenario *scenario, const char *line, struct 
 static unsigned words_of(const char *line)
 {
     static const char *const damage[] = {"damaged",         "missing",
-                                         "are not there",   "are on no node",
+                                         "are not there",   "reads in front of segment",
                                          "did not survive", "the rest can be read"};
     /* What a leader's attempt has come to: the next one may have ended well by now. */
     if (strncmp(line, "recovery ", strlen("recovery ")) == 0) return 0;
@@ -144,8 +144,8 @@ void sim_node_log_line(struct scenario *scenario, enum leat_node_log_level level
     node_log.full[writer->number] |= strstr(line, "no space left in the data directory") != NULL;
     if (!words) return;
     /* What is on a node that is away is missing, too. */
-    bool away =
-        strstr(line, "missing") || strstr(line, "are not there") || strstr(line, "are on no node");
+    bool away = strstr(line, "missing") || strstr(line, "are not there") ||
+                strstr(line, "reads in front of segment");
     if ((words & WORDS_DAMAGE) && !away && is_unharmed(scenario))
         sim_fail(scenario->world, "A13 told: nothing is damaged, and %s writes: %.200s",
                  writer->name, line);
