@@ -29,7 +29,6 @@ bool leat_consumer_log_next(const struct leat_consumer_engine *engine,
         leat_client_stream(engine->client, engine->stream_name);
     seen->ref = log->ref;
     seen->next = log->next;
-    seen->generation = engine->generation;
     if (!stream || stream->id != engine->stream_id || log->ref.streamlet >= engine->streamlets)
         return true;
     const struct leat_client_log *where =
@@ -38,9 +37,8 @@ bool leat_consumer_log_next(const struct leat_consumer_engine *engine,
     seen->owner = where->owner;
     seen->epoch = where->epoch.v;
     seen->grace_us = engine->options.min_bytes > 1 ? engine->options.wait_ms * 1000ull : 0;
-    seen->retry_at_us = log->retry_at_us;
     seen->reads = !engine->failed && !engine->looking && !log->by_position && lane &&
-                  lane->answers < engine->options.prefetch && log->state >= CLOG_READY;
+                  lane->answers < engine->options.prefetch && log->state == CLOG_FETCHING;
     return true;
 }
 

@@ -17,13 +17,11 @@ bool leat_consumer_stands_still(const struct leat_consumer_engine *engine);
 struct leat_consumer_log_seen {
     uint32_t at; /* which one; 0: none, and a walk begins */
     struct leat_log_ref ref;
-    uint64_t owner;       /* the incarnation that it is to be fetched from; 0: not known */
-    uint32_t epoch;       /* ... and the epoch that is asked for */
-    uint64_t next;        /* the records from there on are wanted */
-    uint32_t generation;  /* another one: positions have changed, to `next` or elsewhere */
-    uint64_t grace_us;    /* so long its owner may wait for more bytes */
-    uint64_t retry_at_us; /* it is not asked for again before that */
-    /* It is to be fetched, there is room for the answer, and owners are not asked for. */
+    uint64_t owner;    /* the incarnation that it is fetched from; 0: not known */
+    uint32_t epoch;    /* ... and the epoch that is asked for */
+    uint64_t next;     /* the records from there on are wanted */
+    uint64_t grace_us; /* so long its owner may wait for more bytes */
+    /* A fetch of it is under way, there is room for the answer, and owners are not asked for. */
     bool reads;
 };
 /** The next one; the first one when all of `seen` is zero. false: no more. */

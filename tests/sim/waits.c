@@ -5,9 +5,8 @@
  *   appended is acked within WHOLE_US_MAX.
  * - If only lines between the owner and copies are slow, and the owner reaches enough other nodes, the copy behind the
  *   slow line is given up: what was appended is acked within LEFT_US_MAX.
- * - A pull needs the owner and the leader alone. A native consumer that knows the owner, and has room, has the next
- *   records of a log within WHOLE_US_MAX, and the time that the consumer grants for more bytes. Whatever the consumer
- *   fetches of other logs, and whoever owned the log before, is no excuse.
+ * - A pull needs the owner and the leader alone. A native consumer that fetches from the owner, and has room, has the
+ *   next records of a log within WHOLE_US_MAX, and the time that it grants itself for more bytes.
  * visits.c looks every 10 ms while faults last. Looking draws no random number and schedules nothing. */
 #include <stdio.h>
 #include <string.h>
@@ -57,8 +56,6 @@ static struct {
         bool readable;
     } logs[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     struct wait pulls[SIM_CLIENTS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* from `at` on */
-    /* Of each consumer's positions: after a rebalance a position may be there again. */
-    uint32_t generations[SIM_CLIENTS_MAX];
 } waits; /* of the one scenario of a process */
 
 void sim_waits_start(void)
@@ -336,9 +333,8 @@ static void pull_look(struct scenario *scenario, unsigned at,
     struct wait *pull = &waits.pulls[at][seen->ref.streamlet][seen->ref.log];
     const struct sim_server *owner = &scenario->servers[log->owner];
     if (log->looked_us != now_us || !sim_serves(owner)) return;
-    bool wants = seen->reads && seen->retry_at_us <= now_us &&
-                 seen->owner == leat_node_incarnation(owner->node) && seen->epoch == log->epoch &&
-                 seen->next >= log->first && seen->next < log->acked;
+    bool wants = seen->reads && seen->owner == leat_node_incarnation(owner->node) &&
+                 seen->epoch == log->epoch && seen->next >= log->first && seen->next < log->acked;
     bool may = waits.leader != ALL_OTHERS && waits.clients_us[at] < now_us - SETTLE_US &&
                all_are_joined(1u << log->owner | 1u << waits.leader, now_us) &&
                all_are_readable(scenario, client->stream, log->owner);
@@ -363,12 +359,8 @@ static void pulls_look(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->client_count; i++) {
         struct leat_consumer_log_seen seen = {0};
         if (waits.clients_us[i] == UINT64_MAX) continue;
-        while (leat_consumer_log_next(scenario->clients[i]->consumer, &seen)) {
-            if (seen.generation != waits.generations[i])
-                memset(waits.pulls[i], 0, sizeof waits.pulls[i]);
-            waits.generations[i] = seen.generation;
+        while (leat_consumer_log_next(scenario->clients[i]->consumer, &seen))
             pull_look(scenario, i, &seen);
-        }
     }
 }
 
