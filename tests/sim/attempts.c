@@ -226,13 +226,9 @@ static void told_fill(struct told *told, const struct scenario *scenario,
         told->rows[told->count++] = row.row;
     }
     told->first = told->count;
-    /* A node that was declared crashed hands its own segments to its backup, after it has answered (seed 1516). */
-    const struct leat_machine *machine = leat_coordinator_tables(coordinator);
-    for (uint32_t node = 0; node < machine->node_count; node++) {
+    for (uint32_t node = 0; node < leat_coordinator_tables(coordinator)->node_count; node++) {
         const struct sim_server *server = server_at(scenario, coordinator, node);
-        if (!leat_attempt_answered(coordinator, node) || !server ||
-            machine->nodes[node].info.crashed)
-            continue;
+        if (!leat_attempt_answered(coordinator, node) || !server) continue;
         struct leat_replica_seen rep = {0};
         while (leat_backup_see_of(backup_of(server), told->log.ref, &rep))
             if (is_closed(&rep)) untold_add(told, node, rep.seg);
@@ -466,6 +462,18 @@ static void failed_see(struct scenario *scenario, unsigned leader,
 
 /* ---- when ---- */
 
+/* A voter that leads no longer, or hears that it was declared crashed: its attempt decides nothing any more. In that
+ * turn its own segments have gone to its backup (seed 1516), and it has not heard yet what a later leader's attempt has
+ * decided (seed 9473). */
+static bool is_declared_crashed(const struct sim_server *server, const struct leat_coordinator *coordinator)
+{
+    const struct leat_machine *machine = leat_coordinator_tables(coordinator);
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        if (strcmp(machine->nodes[i].info.name, server->name) == 0)
+            return machine->nodes[i].info.crashed;
+    return false;
+}
+
 static void after_turn(struct sim_actor *actor)
 {
     const struct sim_server *server = actor->process->owner;
@@ -478,12 +486,13 @@ static void after_turn(struct sim_actor *actor)
     sim_ends_see(server);
     const struct leat_coordinator_seen now = leat_coordinator_see(coordinator);
     if (seen[leader].attempt == now.attempt && seen[leader].phase == now.phase) return;
+    bool deposed = !now.leads || is_declared_crashed(server, coordinator);
     /* Where nothing is left to be committed the turn that ends this ends the attempt, too. */
-    if (seen[leader].phase == LEAT_RECOVERY_PREPARE) {
+    if (seen[leader].phase == LEAT_RECOVERY_PREPARE && !deposed) {
         asked_see(scenario, leader, coordinator);
         failed_see(scenario, leader, coordinator);
     }
-    if (now.phase == LEAT_RECOVERY_PREPARE) {
+    if (now.phase == LEAT_RECOVERY_PREPARE && !deposed) {
         logs_see(scenario, coordinator);
         ends_see(scenario, coordinator);
         left_see(scenario, coordinator);
