@@ -11,7 +11,6 @@
 
 enum {
     STRIKES_PER_MILLE = 400, /* of the requests */
-    STRIKES_MAX = 3,         /* in a seed: a node that is stopped each time gives nothing up */
     LATE_PER_MILLE = 500,
     LOOK_US = 50,
     LOOKS_MAX = 2000,
@@ -20,7 +19,7 @@ enum {
 
 static struct {
     bool begun, looking;
-    unsigned looks, strikes;
+    unsigned looks;
     struct sim_rng rng;
 } aim; /* of the one scenario of a process */
 
@@ -51,7 +50,6 @@ static void look(struct sim_world *world, struct sim_event *event)
             server->coordinator->free_at_us = world->now_us + sim_rng_below(&aim.rng, LATE_US_MAX);
         sim_trace(world, "aim: a loss is accepted at %s, and the node is to stop", server->name);
         sim_server_stop(server);
-        aim.strikes++;
         aim.looking = false;
     }
     if (aim.looking) sim_world_at(world, world->now_us + LOOK_US, look, scenario);
@@ -68,8 +66,7 @@ void sim_aim_loss_asked(struct scenario *scenario)
     if (scenario->trap != SIM_TRAP_NONE || scenario->calm) return;
     if (!aim.begun) sim_rng_init(&aim.rng, world->seed, "aim-loss");
     aim.begun = true;
-    if (aim.looking || aim.strikes == STRIKES_MAX || !sim_rng_chance(&aim.rng, STRIKES_PER_MILLE))
-        return;
+    if (aim.looking || !sim_rng_chance(&aim.rng, STRIKES_PER_MILLE)) return;
     aim.looking = true;
     aim.looks = 0;
     sim_world_at(world, world->now_us + LOOK_US, look, scenario);
