@@ -31,10 +31,11 @@ _Static_assert(sizeof(struct sim_event) == 64, "a cache line");
 /* ---- world ---- */
 
 static const struct sim_world *newest; /* of this process; NULL: none any more */
+static uint64_t events_before;         /* of earlier worlds, each of which counts as an event, too */
 
 uint64_t sim_world_events(void)
 {
-    return newest ? newest->event_count : 0;
+    return events_before + (newest ? newest->event_count : 0);
 }
 
 struct sim_world *sim_world_with(const struct sim_ports *ports, uint64_t seed, bool tracing)
@@ -75,8 +76,9 @@ void sim_world_destroy(struct sim_world **world_at)
         free(block);
     }
     free(world->heap);
-    free(world);
+    events_before += world->event_count + 1;
     newest = NULL;
+    free(world);
     *world_at = NULL;
 }
 
