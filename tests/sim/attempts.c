@@ -465,7 +465,8 @@ static void failed_see(struct scenario *scenario, unsigned leader,
 /* A voter that leads no longer, or hears that it was declared crashed: its attempt decides nothing any more. In that
  * turn its own segments have gone to its backup (seed 1516), and it has not heard yet what a later leader's attempt has
  * decided (seed 9473). */
-static bool is_declared_crashed(const struct sim_server *server, const struct leat_coordinator *coordinator)
+static bool is_declared_crashed(const struct sim_server *server,
+                                const struct leat_coordinator *coordinator)
 {
     const struct leat_machine *machine = leat_coordinator_tables(coordinator);
     for (uint32_t i = 0; i < machine->node_count; i++)

@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct sim_event) == 64, "a cache line");
 /* ---- world ---- */
 
 static const struct sim_world *newest; /* of this process; NULL: none any more */
-static uint64_t events_before;         /* of earlier worlds, each of which counts as an event, too */
+static uint64_t events_before; /* of earlier worlds, each of which counts as an event, too */
 
 uint64_t sim_world_events(void)
 {
