@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/mem.h"
 #include "base/node_log.h"
 
@@ -533,7 +532,7 @@ void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message 
         leat_raft_message_drop(message);
         return;
     }
-    if (message->type == RAFT_APPEND_ENTRIES && !LEAT_BUG(INSIDE_REFUSED))
+    if (message->type == RAFT_APPEND_ENTRIES)
         append_past_snapshot(&drive->raft, &message->append_entries);
     if (message->type == RAFT_APPEND_ENTRIES_RESULT)
         answer_past_match(&drive->raft, message, &message->append_entries_result);
