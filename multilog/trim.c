@@ -45,8 +45,7 @@ void log_step_trim(struct leat_log *log)
         log->room_wanted = true;
         /* A cold log wakes first, and log_step_warm() has run already: step again. Not while the disk is full: the
          * request is refused at once then, and the turn would never end. */
-        bool wakes = log_is_cold(log) && log_now(log) >= log->reserve_not_before_us;
-        if (wakes || LEAT_BUG(FULL_ASKS_ON)) log_mark_dirty(log);
+        if (log_is_cold(log) && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
     }
 }
 

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,26 +39,6 @@ struct scenario_options sim_setting_options(const struct sim_setting *setting, u
 }
 
 /* ---- in the child ---- */
-
-/* SUBTLE: a turn without end ends no event, and calls no port: nothing in the simulator runs any more. So the process
- * looks at itself from time to time, by the processor time that it has used, and ends where no event came meanwhile. */
-static void turn_look(int signal_number)
-{
-    static uint64_t before;
-    uint64_t now = sim_world_events();
-    if (now == before) {
-        (void)signal(signal_number, SIG_DFL);
-        (void)raise(signal_number);
-    }
-    before = now;
-}
-
-static void turns_watch(void)
-{
-    const struct itimerval every = {{SIM_SECONDS_PER_TURN, 0}, {SIM_SECONDS_PER_TURN, 0}};
-    (void)signal(SIGVTALRM, turn_look);
-    (void)setitimer(ITIMER_VIRTUAL, &every, NULL);
-}
 
 static void child_write(int fd, const void *data, size_t bytes)
 {
@@ -100,7 +79,6 @@ static void child_run(struct sim_job job, int pipe)
 {
     struct scenario_result result;
     dup2(job.text, 2);
-    turns_watch();
     if (job.second) remains_make(job.seed);
     if (job.end > job.seed + 1 && !sim_process_keep()) _exit(3);
     for (;;) {
@@ -163,9 +141,6 @@ static void death_verdict(const struct sim_job *job, char *out, size_t bytes)
     child_wait(job, &status);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
         snprintf(out, bytes, "A10 stuck: no end within %d s of real time", SIM_SECONDS_PER_SEED);
-    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGVTALRM)
-        snprintf(out, bytes, "A10 stuck: a turn does not end within %d s of processor time",
-                 SIM_SECONDS_PER_TURN);
     else if (WIFSIGNALED(status))
         snprintf(out, bytes, "A11 assert: ended by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));

@@ -10,7 +10,6 @@
 enum {
     SIM_JOBS_MAX = 64,
     SIM_SECONDS_PER_SEED = 120, /* of real time: then it is stuck */
-    SIM_SECONDS_PER_TURN = 10,  /* of processor time: a turn that takes as long never ends */
     SIM_VERDICT_BYTES = SIM_FAIL_TEXT_BYTES + 64,
 };
 

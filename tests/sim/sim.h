@@ -237,8 +237,6 @@ struct sim_world {
 struct sim_world *sim_world_create(uint64_t seed, bool tracing);
 struct sim_world *sim_world_with(const struct sim_ports *ports, uint64_t seed, bool tracing);
 void sim_world_destroy(struct sim_world **world);
-/** Events of all worlds of this process so far. From a handler of a signal, too. */
-uint64_t sim_world_events(void);
 /** Run events until none is left before until_us, `stop` is true, or a failure was noted. */
 void sim_world_run(struct sim_world *world, uint64_t until_us, const bool *stop);
 /** Run fn later as the world itself. */

@@ -30,19 +30,10 @@ _Static_assert(sizeof(struct sim_event) == 64, "a cache line");
 
 /* ---- world ---- */
 
-static const struct sim_world *newest; /* of this process; NULL: none any more */
-static uint64_t events_before; /* of earlier worlds, each of which counts as an event, too */
-
-uint64_t sim_world_events(void)
-{
-    return events_before + (newest ? newest->event_count : 0);
-}
-
 struct sim_world *sim_world_with(const struct sim_ports *ports, uint64_t seed, bool tracing)
 {
     struct sim_world *world = calloc(1, sizeof *world);
     LEAT_ASSERT(world != NULL);
-    newest = world;
     world->ports = ports;
     world->seed = seed;
     world->tracing = tracing;
@@ -76,8 +67,6 @@ void sim_world_destroy(struct sim_world **world_at)
         free(block);
     }
     free(world->heap);
-    events_before += world->event_count + 1;
-    newest = NULL;
     free(world);
     *world_at = NULL;
 }
