@@ -165,7 +165,7 @@ def test_a_start_that_is_asked_to_stop_keeps_what_memory_has():
 
 
 def test_a_closed_terminal_stops_a_server_in_order():
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever started this test may have it ignored
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as nohup may have started this test, which ignores the signal
     server = Server().start()
     server.leat('stream', 'create', 's', '--durability', 'memory')
     server.produce('s', ['a'])
