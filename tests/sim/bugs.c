@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "tests/sim/job.h"
+#include "tests/sim/stage.h"
 
 static const struct {
     const char *name, *rule;
@@ -64,6 +64,11 @@ static bool fails_anyway(const struct sim_setting *setting, uint64_t seed)
 
 bool sim_bug_world(const char *name, struct sim_setting *setting)
 {
+    static const char stage[] = "stage ";
+    if (strncmp(name, stage, sizeof stage - 1) == 0) {
+        sim_stage_set(setting, sim_stage_find(name + sizeof stage - 1));
+        return setting->stage != 0;
+    }
     for (unsigned i = 0; i < WORLDS; i++) {
         if (strcmp(worlds[i].name, name) != 0) continue;
         setting->nodes = worlds[i].nodes;

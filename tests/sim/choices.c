@@ -76,6 +76,7 @@ void sim_cluster_choose(struct scenario *scenario)
         scenario->world->rmem_slow_per_mille = (uint32_t)sim_rng_between(rng, 1, 10);
     if (scenario->hard && sim_rng_chance(rng, 500)) scenario->value_bytes = 1600;
     scenario->world->silent_power = true;
+    if (scenario->trap == SIM_TRAP_STAGE) return;
     if (scenario->trap == SIM_TRAP_FILL || scenario->trap == SIM_TRAP_LEAVE) {
         if (scenario->trap == SIM_TRAP_FILL) sim_trap_fill_set(scenario);
         if (scenario->trap == SIM_TRAP_LEAVE) sim_trap_leave_set(scenario);

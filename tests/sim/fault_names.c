@@ -102,6 +102,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_HEAP] = "heap_changed",
     [SIM_FAULT_SHRUNK] = "pool_shrunk",
     [SIM_FAULT_LOGS_WAIT] = "logs_waited_for_memory",
+    [SIM_FAULT_STAGE] = "staged",
 };
 
 const char *sim_fault_name(enum sim_fault fault)

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/sim/job.h"
+#include "tests/sim/stage.h"
 
 enum {
     STACK_BYTES = 256 * 1024, /* of which remains are made */
@@ -35,7 +35,8 @@ struct scenario_options sim_setting_options(const struct sim_setting *setting, u
                                      .nodes = setting->nodes,
                                      .hard = setting->hard,
                                      .deletes = setting->deletes,
-                                     .hasty = setting->hasty};
+                                     .hasty = setting->hasty,
+                                     .stage = sim_stage_at(setting->stage)};
 }
 
 /* ---- in the child ---- */

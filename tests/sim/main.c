@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "tests/sim/explore.h"
+#include "tests/sim/stage.h"
 
 enum {
     BUG_SEEDS = 1000, /* within which each is to be found */
@@ -33,6 +34,8 @@ static void usage(FILE *to)
         "       --hard: fault upon fault, more to lose; deliberate bugs always have it\n"
         "       --deletes: streams are deleted in every seed, not in one of thirty\n"
         "       --hasty: what nodes that have gone had is copied elsewhere at once\n"
+        "       --stage NAME: the world of that stage (tests/sim/stages.md), for one rare moment\n"
+        "       --stages --seeds N: N seeds of every stage\n"
         "       --twice: every seed is run twice, to see that it replays, not one of 50\n"
         "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
         "           power cut before, inside and after every K-th disk operation\n"
@@ -60,7 +63,8 @@ static void usage(FILE *to)
 
 /* Set by getopt_long(). */
 static struct {
-    int trace, sweep, errors, allocations, bugs, explore, hard, deletes, hasty, twice, night;
+    int trace, sweep, errors, allocations, bugs, explore, hard, deletes, hasty, twice, night,
+        stages;
 } flags;
 
 static const struct option option_names[] = {
@@ -76,6 +80,7 @@ static const struct option option_names[] = {
     {"op", 1, NULL, 'o'},
     {"subset", 1, NULL, 'b'},
     {"bug", 1, NULL, 'B'},
+    {"stage", 1, NULL, 'S'},
     {"keep", 1, NULL, 'K'},
     {"replay", 1, NULL, 'R'},
     {"table", 1, NULL, 'T'},
@@ -96,6 +101,7 @@ static const struct option option_names[] = {
     {"hasty", 0, &flags.hasty, 1},
     {"twice", 0, &flags.twice, 1},
     {"night", 0, &flags.night, 1},
+    {"stages", 0, &flags.stages, 1},
     {0},
 };
 
@@ -106,7 +112,7 @@ static struct sim_life life;
 struct asked {
     uint64_t seed, seeds, from, seconds, events, op, subset;
     uint32_t nodes;
-    unsigned jobs, step, subsets, bug;
+    unsigned jobs, step, subsets, bug, stage;
     const char *keep, *replay, *table;
 };
 
@@ -203,6 +209,11 @@ static bool value_take(struct asked *asked, int option, const char *text)
     case 'T':
         asked->table = text;
         return true;
+    case 'S':
+        asked->stage = sim_stage_find(text);
+        if (asked->stage) return true;
+        fprintf(stderr, "leat-sim: no stage is called '%s'; see tests/sim/stages.def\n", text);
+        return false;
     case 'B':
         asked->bug = sim_bug_find(text);
         if (asked->bug) return true;
@@ -276,6 +287,20 @@ static int run_seeds(const struct asked *asked, const struct sim_setting *settin
     return sim_seeds_run(&options);
 }
 
+/* Seeds of every stage. */
+static int run_stages(const struct asked *asked)
+{
+    int worst = 0;
+    for (unsigned i = 1; sim_stage_at(i); i++) {
+        struct sim_setting setting = {.bug = asked->bug};
+        sim_stage_set(&setting, i);
+        printf("stage %s:\n", sim_stage_at(i)->name);
+        int rc = run_seeds(asked, &setting);
+        if (rc > worst) worst = rc;
+    }
+    return worst;
+}
+
 static int run_night(const struct asked *asked)
 {
     struct sim_night_options options = {.from = asked->from,
@@ -341,6 +366,7 @@ int main(int argc, char **argv)
                                   .deletes = flags.deletes,
                                   .hasty = flags.hasty,
                                   .bug = asked.bug};
+    sim_stage_set(&setting, asked.stage);
     if (asked.replay) return run_replay(asked.replay);
     if (flags.explore) return run_explore(&asked, &setting);
     if (flags.night) return run_night(&asked);
@@ -356,6 +382,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "leat-sim: --seed N runs that one; many begin with --from N\n");
         return 2;
     }
+    if (asked.seeds && flags.stages) return run_stages(&asked);
     if (asked.seeds) return run_seeds(&asked, &setting);
     if (asked.seed) return run_seed(&setting, asked.seed, NULL);
     usage(stderr);

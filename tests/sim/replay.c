@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/sim/explore.h"
+#include "tests/sim/stage.h"
 
 bool sim_replay_write(const char *path, const struct sim_replay *replay, const char *why)
 {
@@ -19,6 +20,7 @@ bool sim_replay_write(const char *path, const struct sim_replay *replay, const c
     if (setting->hard) fprintf(file, "hard 1\n");
     if (setting->deletes) fprintf(file, "deletes 1\n");
     if (setting->hasty) fprintf(file, "hasty 1\n");
+    if (setting->stage) fprintf(file, "stage %s\n", sim_stage_at(setting->stage)->name);
     if (setting->bug) fprintf(file, "bug %s\n", sim_bug_name(setting->bug));
     for (unsigned i = 0; i < replay->dice.count; i++)
         fprintf(file, "dice %" PRIu64 " %" PRIu64 "\n", replay->dice.at[i].turn,
@@ -50,6 +52,10 @@ static bool line_read(struct sim_replay *replay, const char *word, char *values)
     values[strcspn(values, "\n")] = '\0';
     if (strcmp(word, "dice") == 0) return dice_read(replay, values);
     if (strcmp(word, "bug") == 0) return (setting->bug = sim_bug_find(values)) != 0;
+    if (strcmp(word, "stage") == 0) {
+        sim_stage_set(setting, sim_stage_find(values));
+        return setting->stage != 0;
+    }
     uint64_t number = strtoull(values, &end, 10);
     if (end == values || *end) return false;
     if (strcmp(word, "seed") == 0)

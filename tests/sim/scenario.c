@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/node_log.h"
+#include "tests/sim/stage.h"
 #include "tests/sim/stranger.h"
 #include "tests/sim/swift.h"
 #include "tests/sim/told.h"
@@ -394,12 +395,19 @@ static void told_look(struct scenario *scenario, const char *when)
     scenario->loss_held = false;
 }
 
+/* What no stage asked for, beside the scheduled faults. */
+static bool may_strike(const struct scenario *scenario)
+{
+    return !scenario->calm && scenario->trap != SIM_TRAP_STAGE;
+}
+
 static void cluster_faults_start(struct scenario *scenario, const struct scenario_options *options)
 {
     sim_copies_watch(scenario);
     sim_kept_watch(scenario);
     sim_places_watch(scenario);
     sim_visits_start(scenario);
+    if (scenario->stage && scenario->stage->beside) sim_stage_start(scenario);
     if (scenario->trap != SIM_TRAP_NONE) {
         sim_trap_start(scenario);
     } else if (!options->calm) {
@@ -441,8 +449,8 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     sim_trace(world, "a %s seed, %u records, trap %d", scenario->brief ? "brief" : "long",
               sim_brief_work(scenario).records, (int)scenario->trap);
     phase(scenario, "forming");
-    if (!options->calm) sim_aim_first_choose(scenario);
-    if (!options->calm) sim_aim_identity_choose(scenario);
+    if (may_strike(scenario)) sim_aim_first_choose(scenario);
+    if (may_strike(scenario)) sim_aim_identity_choose(scenario);
     sim_aim_hold_choose(scenario);
     if (!sim_nodes_form(scenario, HEAL_US_MAX)) {
         sim_stuck(scenario, "the nodes do not become a cluster");
@@ -457,7 +465,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     phase(scenario, "work");
     consumers_start(scenario);
     if (!options->on_built && !options->calm) sim_swift_start(scenario);
-    if (!options->on_built && !options->calm) sim_stranger_choose(scenario);
+    if (!options->on_built && may_strike(scenario)) sim_stranger_choose(scenario);
     cluster_faults_start(scenario, options);
     (void)sim_run_until(scenario, all_sent,
                         scenario->brief ? BRIEF_RUN_US_MAX : CLUSTER_RUN_US_MAX);
@@ -503,7 +511,8 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
     if (options->sweep) sim_disk_sweep(scenario->servers[0].disk, sweep, scenario);
     sim_server_boot(&scenario->servers[0]);
     clients_start(scenario, options->records ? options->records : RECORDS);
-    if (!options->calm) sim_faults_start(scenario);
+    if (may_strike(scenario)) sim_faults_start(scenario);
+    sim_stage_start(scenario);
     if (!sim_run_until(scenario, streams_made, RUN_US_MAX)) {
         sim_stuck(scenario, "streams are not made");
         return;
@@ -568,6 +577,7 @@ static void result_take(const struct scenario *scenario, struct scenario_result 
     for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_TOLD_GROUPS; i++)
         out_result->faults[i] = world->faults[i];
     out_result->faults[SIM_FAULT_STRANGER] = world->faults[SIM_FAULT_STRANGER];
+    out_result->faults[SIM_FAULT_STAGE] = world->faults[SIM_FAULT_STAGE];
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
     out_result->trace_hash = world->trace_hash;
     out_result->acked_records = check_acked_count(scenario->check);
@@ -594,8 +604,11 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     sim_ends_start();
     if (options->dice) sim_dice_start(scenario, options->dice);
     scenario->check = check_create(on_violation, world);
-    /* Now and then one machine more, which is no voter. */
-    bool one_more = options->nodes == SIM_VOTERS_MAX && sim_rng_chance(&world->work, 125);
+    scenario->stage = options->stage;
+    if (options->stage && !options->stage->beside) scenario->trap = SIM_TRAP_STAGE;
+    /* Now and then one machine more, which is no voter; a stage says how many there are. */
+    bool one_more = options->nodes == SIM_VOTERS_MAX && scenario->trap != SIM_TRAP_STAGE &&
+                    sim_rng_chance(&world->work, 125);
     one_more |= sim_trap_choose_early(scenario, options);
     sim_servers_init(scenario, options->nodes > 1 ? options->nodes + one_more : 1);
     scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
@@ -624,12 +637,14 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->value_bytes = 200;
     scenario->hard = options->hard && scenario->server_count > 1;
     if (scenario->server_count > 1) sim_cluster_choose(scenario);
-    bool struck_alone = scenario->trap == SIM_TRAP_FILL || scenario->trap == SIM_TRAP_LEAVE;
+    bool struck_alone = scenario->trap == SIM_TRAP_FILL || scenario->trap == SIM_TRAP_LEAVE ||
+                        (scenario->trap == SIM_TRAP_STAGE && !options->deletes);
     if (scenario->server_count > 1 && !struck_alone) sim_deletes_choose(scenario, options->deletes);
     if (scenario->server_count > 1) sim_trap_choose(scenario);
     if (scenario->server_count > 1 && options->hasty && !scenario->grace_us)
         sim_nodes_grace_choose(scenario); /* a trap may have one of its own */
     if (scenario->server_count > 1) sim_brief_choose(scenario, options);
+    sim_stage_choose(scenario);
     world->somebody_waits = somebody_waits;
     world->waits_arg = scenario;
     if (!options->on_built)

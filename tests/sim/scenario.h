@@ -92,6 +92,7 @@ struct sim_server_watch {
 };
 
 struct sim_client;
+struct sim_stage;
 
 enum sim_client_kind {
     SIM_CLIENT_CONTROL, /* makes streams; the operator who accepts loss */
@@ -184,6 +185,7 @@ enum sim_trap {
     SIM_TRAP_FRONT,   /* retention looks before it is known where a log begins: traps_front.c */
     SIM_TRAP_LOSS,    /* a loss is accepted while older segments come: traps_loss.c */
     SIM_TRAP_SLOW,    /* lines carry a few kilobytes a second: traps_slow.c */
+    SIM_TRAP_STAGE,   /* what the seed's stage does: stage.h */
     SIM_TRAPS,
 };
 
@@ -253,6 +255,7 @@ struct scenario {
     bool rows_rot;   /* of a cluster: rows of closed segments do, between others */
     bool deletes;    /* streams are made and deleted */
     enum sim_trap trap;
+    const struct sim_stage *stage; /* NULL: none */
     bool scrubs;       /* its nodes look for damage by themselves */
     uint64_t audit_us; /* ... and owners ask as often for copies that are damaged; 0: as usual */
     bool mends_struck; /* something goes wrong while one is made good */
@@ -294,6 +297,7 @@ struct scenario_options {
     bool hasty;       /* of a cluster: nodes.c */
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
+    const struct sim_stage *stage; /* NULL: none; stage.h */
     const struct sim_dice_plan *dice; /* NULL: the seed's own, to the end */
     const struct sim_life *life;      /* NULL: nobody asks about one log: life.h */
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given

@@ -6,11 +6,12 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "tests/sim/job.h"
+#include "tests/sim/stage.h"
 
 enum {
     /* From so many on a kind of fault that never struck is a failure. */
     SEEDS_FOR_COUNTS = 100,
+    SEEDS_FOR_STAGE = 20,
     CLUSTER_SEEDS_FOR_COUNTS = 1000,
     CLUSTER_SEEDS_FOR_UNUSUAL = 5000,
     CLUSTER_SEEDS_FOR_RARE = 16000,
@@ -58,10 +59,13 @@ static void failure_print(const struct sim_job *job, const char *verdict)
 {
     const struct sim_setting *setting = &job->setting;
     printf("tools/sim --seed %" PRIu64, job->seed);
-    if (setting->nodes > 1) printf(" --nodes %" PRIu32, setting->nodes);
-    if (setting->hard) printf(" --hard");
-    if (setting->deletes) printf(" --deletes");
-    if (setting->hasty) printf(" --hasty");
+    if (setting->stage)
+        printf(" --stage %s", sim_stage_at(setting->stage)->name);
+    else if (setting->nodes > 1)
+        printf(" --nodes %" PRIu32, setting->nodes);
+    if (setting->hard && !setting->stage) printf(" --hard");
+    if (setting->deletes && !setting->stage) printf(" --deletes");
+    if (setting->hasty && !setting->stage) printf(" --hasty");
     if (setting->bug) printf(" --bug %s", sim_bug_name(setting->bug));
     printf(": %s\n", verdict);
     sim_job_text_print(job);
@@ -121,6 +125,8 @@ static void seeds_give(struct many *many, struct sim_job *job)
 /* Must it strike in a run of many seeds? */
 static bool counts(const struct sim_setting *setting, int fault)
 {
+    if (setting->stage || fault == SIM_FAULT_STAGE)
+        return setting->stage && fault == SIM_FAULT_STAGE;
     if (setting->nodes == 1) return fault < SIM_FAULTS_ONE_NODE;
     if (fault == SIM_FAULT_TORMENT) return false;   /* of one node */
     if (fault == SIM_FAULT_LOGS_WAIT) return false; /* few seeds make logs just then */
@@ -136,6 +142,7 @@ static bool counts(const struct sim_setting *setting, int fault)
  * 3,000 seeds of three nodes, when half of them were brief, DEAF struck in 2, STALE_DISK in 7, LOST_FILE in 9. */
 static uint64_t seeds_for(const struct sim_setting *setting, int fault)
 {
+    if (setting->stage) return SEEDS_FOR_STAGE;
     if (setting->nodes == 1) return SEEDS_FOR_COUNTS;
     switch (fault) {
     case SIM_FAULT_DELETED_MOVE:
@@ -180,7 +187,8 @@ static int visits_told(const struct sim_setting *setting, const struct sim_total
 {
     sim_visits_print(&totals->visited, true);
     if (setting->nodes != 3) return 0;
-    if (setting->hard || setting->deletes || setting->hasty || setting->bug) return 0;
+    if (setting->hard || setting->deletes || setting->hasty || setting->bug || setting->stage)
+        return 0;
     return sim_visits_rare(&totals->visited, totals->seeds);
 }
 

@@ -137,6 +137,7 @@ enum sim_fault {
     SIM_FAULT_HEAP,   /* no fault: what a node's heap takes grew or shrank, and its pool with it */
     SIM_FAULT_SHRUNK, /* ... a step of its memory went back to the kernel */
     SIM_FAULT_LOGS_WAIT, /* ... logs waited for one */
+    SIM_FAULT_STAGE,     /* no fault: the moment of the seed's stage came: stage.h */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which trap of many steps a cluster's seed has, and what it needs of the streams. A seed has one at most: each takes
  * the place of the scheduled faults. */
-#include "tests/sim/scenario.h"
+#include "tests/sim/stage.h"
 
 /* A trap takes two to five times as long as a brief seed. Of the seeds whose dice have a trap, so many have it; the
  * rest have the scheduled faults. The early traps take less time. */
@@ -26,12 +26,14 @@ static const struct kind {
          {.batches = 4, .copies = 2, .few_logs = true, .one_log = true, .on_disk = true}},
     [SIM_TRAP_LOSS] = {sim_trap_loss_start,
                        {.batches = 4, .copies = 2, .few_logs = true, .on_disk = true}},
+    [SIM_TRAP_STAGE] = {sim_stage_start, {0}}, /* the stage says what */
     [SIM_TRAP_SLOW] = {sim_trap_slow_start, {.batches = 6, .copies = 2, .few_logs = true}},
 };
 
 const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario)
 {
-    return &kinds[scenario->trap].needs;
+    return scenario->trap == SIM_TRAP_STAGE ? &scenario->stage->needs
+                                            : &kinds[scenario->trap].needs;
 }
 
 static bool trap_is_kept(uint64_t seed, uint32_t per_mille)
@@ -44,7 +46,7 @@ static bool trap_is_kept(uint64_t seed, uint32_t per_mille)
 bool sim_trap_choose_early(struct scenario *scenario, const struct scenario_options *options)
 {
     if (options->nodes != SIM_VOTERS_MAX || options->calm || options->deletes ||
-        !trap_is_kept(options->seed, EARLY_PER_MILLE))
+        scenario->trap != SIM_TRAP_NONE || !trap_is_kept(options->seed, EARLY_PER_MILLE))
         return false;
     if (sim_trap_reader_choose(options->seed))
         scenario->trap = SIM_TRAP_READER;
