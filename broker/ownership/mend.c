@@ -23,6 +23,12 @@
 
 enum { BLOCK_BYTES = 4096 };
 
+enum mend_state {
+    MEND_MEMORY, /* memory was not asked yet, or has the bytes: nobody else is asked */
+    MEND_OTHERS, /* memory does not have the bytes: other nodes are asked */
+    MEND_OVER,   /* repaired, given up, or not wanted any more */
+};
+
 struct leat_mend {
     struct leat_list link;
     struct leat_mail mail;
@@ -32,10 +38,9 @@ struct leat_mend {
     uint32_t home;
     struct leat_segment_id segment;
     struct leat_extent extent;
-    bool over;        /* repaired, given up, or not wanted any more */
+    enum mend_state state;
     bool away;        /* a node was down at the last request */
     bool refused;     /* the disk refused the last write */
-    bool here;        /* memory has the bytes, or was not asked yet: nobody else is asked */
     unsigned nowhere; /* times in a row that no node had the segment */
     uint64_t since_us, again_us, nowhere_us;
     leat_err rc; /* of the fetch */
@@ -74,7 +79,7 @@ static void back_deliver(void *actor, struct leat_mail *mail)
                         : mend->away  ? LEAT_MEND_AWAY_US
                                       : LEAT_MEND_AGAIN_US;
     mend->again_us = now_us + pause_us;
-    if (mend->over) {
+    if (mend->state == MEND_OVER) {
         mend_free(mend);
         return;
     }
@@ -110,7 +115,7 @@ static void kept_tell(const struct leat_mend *mend, leat_err rc)
             "log %u/%u/%u: segment %llu is mended, by the copy of node %s, %llu ms after "
             "its damage was found",
             log.stream, log.streamlet, log.log, segment, mend->from, (unsigned long long)us / 1000);
-    else if (mend->over)
+    else if (mend->state == MEND_OVER)
         leat_node_log_error(
             "log %u/%u/%u: segment %llu can't be written where it lies on this disk: "
             "give this node an empty one",
@@ -135,13 +140,14 @@ static void on_kept(struct leat_store_req *req)
     const struct leat_partition *partition =
         leat_partition_find(&mend->node->cores[mend->home], mend->ref);
     LEAT_ASSERT(partition != NULL); /* the partition waits for the repair */
-    mend->over = leat_log_mend_end(partition->log, mend->segment, req->rc);
+    bool over = leat_log_mend_end(partition->log, mend->segment, req->rc);
     if (LEAT_BUG(REFUSED_IS_LOST) && req->rc == LEAT_E_DISK) {
         leat_log_mend_give_up(partition->log, mend->segment);
-        mend->over = true;
+        over = true;
     }
+    if (over) mend->state = MEND_OVER;
     kept_tell(mend, req->rc);
-    mend->refused = !mend->over;
+    mend->refused = !over;
     to_core_0(mend);
 }
 
@@ -169,7 +175,7 @@ static void write_start(struct leat_mend *mend, struct leat_log *log)
 {
     struct leat_segment *seg = leat_log_mend_begin(log, mend->segment, mend->extent);
     if (seg == NULL) { /* trimmed, or the log is on its way out */
-        mend->over = !is_moving(mend);
+        if (!is_moving(mend)) mend->state = MEND_OVER;
         to_core_0(mend);
         return;
     }
@@ -190,7 +196,7 @@ static void home_deliver(void *actor, struct leat_mail *mail)
     if (mend->nowhere == 1) mend->nowhere_us = now_us;
     /* The last owner may still be giving the log up, or a node may not have reported its replicas yet. */
     bool given_up = nowhere && !mend->away && now_us >= mend->nowhere_us + LEAT_TAKEOVER_MISSING_US;
-    mend->over = log == NULL || given_up;
+    if (log == NULL || given_up) mend->state = MEND_OVER;
     if (log != NULL && given_up) {
         leat_node_log_error(
             "log %u/%u/%u: segment %llu is damaged here, and no other node has a whole "
@@ -253,7 +259,7 @@ static void mends_step(struct leat_core *core)
     LEAT_LIST_EACH(&core->mends->all, it)
     {
         struct leat_mend *mend = LEAT_CONTAINER(it, struct leat_mend, link);
-        if (mend->here && !core->stopping && now_us >= mend->again_us) {
+        if (mend->state == MEND_MEMORY && !core->stopping && now_us >= mend->again_us) {
             leat_list_remove(&mend->link);
             leat_core_mail(core, mend->home, &mend->mail, ask_deliver);
         } else if (ready && core->mends->going == NULL && now_us >= mend->again_us) {
@@ -290,7 +296,7 @@ static void remembered_later(struct leat_mend *mend, struct leat_core *core, lea
             "this node's memory has of it: %s. It is tried again; do not end this process",
             log.stream, log.streamlet, log.log, (unsigned long long)mend->segment.v,
             leat_err_text(rc));
-    mend->here = mend->refused = true;
+    mend->refused = true;
     mend->again_us = leat_core_now(core) + LEAT_MEND_REFUSED_US;
     leat_core_mail(core, 0, &mend->mail, others_deliver);
 }
@@ -311,7 +317,8 @@ static void on_remembered(struct leat_store_req *req)
         remembered_later(mend, core, rc);
         return;
     }
-    mend->here = mend->refused = false;
+    mend->refused = false;
+    mend->state = over ? MEND_OVER : MEND_OTHERS;
     if (over)
         leat_node_log_warn(
             "log %u/%u/%u: the file of segment %llu was damaged, and is written anew by what "
@@ -342,7 +349,6 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
         /* SUBTLE: memory is asked later, before other nodes. (1) Memory alone has the segment's bytes, and the damage
          * is found while the log is about to move. (2) The move is refused. (3) If other nodes were asked now, none
          * would have the segment, and it would be called lost. */
-        mend->here = true;
         mend->again_us = leat_core_now(actor) + LEAT_MEND_AGAIN_US;
         leat_core_mail(actor, 0, mail, others_deliver);
     } else { /* trimmed, or the log is on its way out */

@@ -79,7 +79,7 @@ static bool gets_older(const struct leat_takeover *takeover)
     return takeover->state == TAKEOVER_OLDER && (takeover->busy || takeover->seg != NULL);
 }
 
-static unsigned older_count(const struct leat_takeovers *takeovers)
+static unsigned places_held(const struct leat_takeovers *takeovers)
 {
     unsigned count = 0;
     for (const struct leat_list *it = takeovers->all.next; it != &takeovers->all; it = it->next)
@@ -113,7 +113,7 @@ static bool is_over(const struct leat_core *core, const struct leat_takeover *ta
 static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
-    unsigned older = older_count(core->takeovers);
+    unsigned held = places_held(core->takeovers);
     LEAT_LIST_EACH(&core->takeovers->all, it)
     {
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
@@ -125,7 +125,7 @@ static void takeovers_step(struct leat_core *core)
         }
         if (!ready || over || takeover->behind || now_us < takeover->again_us) continue;
         if (takeover->state == TAKEOVER_OLDER && !gets_older(takeover) &&
-            ++older > LEAT_TAKEOVER_OLDER_MAX)
+            ++held > LEAT_TAKEOVER_OLDER_MAX)
             continue;
         /* the log had no memory for the segment, or no memory was left to read it */
         if (takeover->seg != NULL)
