@@ -178,11 +178,10 @@ static bool log_see(const struct leat_partition *partition, uint32_t core, uint3
 }
 
 /* The first bucket from this one on that has any; past partition_mask: there is none. A table has 1,024 buckets at
- * least,
- * a power of two, and the simulator's logs lie in a few of them: empty ones are passed eight at a time. */
+ * least, a power of two, and the simulator's logs lie in a few of them: empty ones are passed many at a time. */
 static uint32_t bucket_from(const struct leat_core *core, uint32_t bucket)
 {
-    enum { AT_ONCE = 8 };
+    enum { AT_ONCE = 16 };
     while (bucket <= core->data->partition_mask && !core->data->partitions[bucket]) {
         bucket++;
         for (; bucket % AT_ONCE == 0 && bucket <= core->data->partition_mask; bucket += AT_ONCE) {
@@ -203,7 +202,7 @@ bool leat_node_partition_next(const struct leat_node *node, struct leat_partitio
     uint32_t bucket = before ? seen->bucket + 1 : 0;
     for (uint32_t c = seen->core; node->cores && c < node->options.cores; c++, bucket = 0) {
         const struct leat_core *core = &node->cores[c];
-        if (!core->data->partitions) continue;
+        if (!core->data->partitions || core->data->partition_count == 0) continue;
         bucket = bucket_from(core, bucket);
         if (bucket <= core->data->partition_mask)
             return log_see(core->data->partitions[bucket], c, bucket, seen);
