@@ -48,8 +48,7 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
      * because a cold log knows its first segment only by the segments that are there. */
     if (drop && log->drops && log->ending != LOG_DELETING) return true;
     if (drop && (slot->seg == log->head.seg || slot->seg == log->old.seg) &&
-        (log->commit_count || log->closing || log->parking == LOG_PARKING ||
-         log->parking == LOG_RESUMING))
+        (log->commit_count || log->closing || log_parking_changes(log)))
         return true;
     /* CLOSE is answered before anything else is asked for the same segment. */
     if (log->closing && log->close.seg == slot->seg) return true;
@@ -130,8 +129,7 @@ static bool head_lacks_copy(const struct leat_log *log)
 {
     const struct leat_store_port *store_port = &log->store_port;
     return store_port->copy_wanted && log->head.seg && !log->old.seg && log_is_opened(log) &&
-           log->parking != LOG_PARKING && log->parking != LOG_RESUMING &&
-           store_port->copy_wanted(store_port->ctx, log->head.seg);
+           !log_parking_changes(log) && store_port->copy_wanted(store_port->ctx, log->head.seg);
 }
 
 /* An idle head is parked instead, which takes no other segment. */
@@ -151,6 +149,14 @@ static bool is_settled(const struct leat_log *log)
     return head->seg && !log->old.seg && log_is_opened(log) && log_is_quiet(log) &&
            leat_list_empty(&log->waiting) && leat_list_empty(&log->trims) &&
            head->acked_bytes == head->writer.used && !log->room_wanted && !log->roll_wanted;
+}
+
+/* Readers go on from the file. */
+static void on_parked_here(struct leat_store_req *req)
+{
+    struct leat_log *log = req->owner;
+    log_parking_enter(log, LOG_PARKED_HERE);
+    log_mark_dirty(log);
 }
 
 static void on_parked(struct leat_store_req *req)
@@ -177,6 +183,7 @@ static bool park_start(struct leat_log *log)
     seg->next_offset = log->next_offset;
     log_parking_enter(log, LOG_PARKING);
     slot->changing = true;
+    log->park.on_here = on_parked_here;
     log_request(log, &log->park, LEAT_STORE_PARK, seg, on_parked);
     return true;
 }

@@ -64,9 +64,10 @@ enum log_ending {
 /* Whether the head has a buffer. */
 enum log_parking {
     LOG_AWAKE,
-    LOG_PARKING,  /* PARK is in flight */
-    LOG_PARKED,   /* the head's bytes are only in its file */
-    LOG_RESUMING, /* RESUME is in flight */
+    LOG_PARKING,     /* PARK is in flight */
+    LOG_PARKED_HERE, /* PARK is in flight, and is done on this node: copies elsewhere are waited for */
+    LOG_PARKED,      /* the head's bytes are only in its file */
+    LOG_RESUMING,    /* RESUME is in flight */
 };
 
 /* What a log that was made of stored segments has read back of the last segment. */
@@ -329,6 +330,11 @@ static inline bool log_is_stopping(const struct leat_log *log)
 static inline bool log_is_parked(const struct leat_log *log)
 {
     return log->parking == LOG_PARKED || log->parking == LOG_RESUMING;
+}
+/* PARK or RESUME is in flight. */
+static inline bool log_parking_changes(const struct leat_log *log)
+{
+    return log->parking != LOG_AWAKE && log->parking != LOG_PARKED;
 }
 /* The close entry of the segment that was rolled away from has its trailer. */
 static inline bool log_old_close_is_sealed(const struct leat_log *log)

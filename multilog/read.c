@@ -566,6 +566,8 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;
         }
+        /* SUBTLE: a read waits until this node's file has the head, but not for the copies. A backup behind a slow line
+         * answered PARK a second later; a reader, whose fetch may name other logs as well, waited as long. */
         if (log->parking == LOG_PARKING && seg == log->head.seg) {
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;

@@ -75,6 +75,9 @@ struct leat_store_req {
     bool follow;   /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     leat_err rc;
     void (*on_done)(struct leat_store_req *req); /* on actor `from` */
+    /* PARK, if copies on other nodes are parked as well: called on actor `from`, before on_done, when the bytes are in
+     * the file of this node. NULL: not wanted. */
+    void (*on_here)(struct leat_store_req *req);
     void *owner;
     struct leat_list waiting; /* the store's */
     uint64_t asked_us;        /* the store's */

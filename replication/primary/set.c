@@ -322,7 +322,10 @@ static void park_step(struct rep_set *set)
         answer(&set->park, set->local_rc);
         return;
     }
-    if (set->state == REP_SET_PARKING) rep_set_enter(set, REP_SET_PARKED);
+    if (set->state == REP_SET_PARKING) {
+        rep_set_enter(set, REP_SET_PARKED);
+        if (set->park->on_here) set->park->on_here(set->park);
+    }
     for (unsigned i = 0; i < set->copy_count; i++)
         if (set->copies[i]->state != REP_COPY_PARKED) return;
     rep_local_enter(set, REP_LOCAL_IDLE);

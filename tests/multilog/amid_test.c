@@ -113,6 +113,47 @@ static struct fake *parked(void)
     return fake;
 }
 
+/* Goal: a read of a head that is being parked waits until the file of this node has the bytes, and not for the copies;
+ * the head stays as it is until these are parked, too. */
+static void head_is_read_while_its_copies_are_parked(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(1);
+    must_append(fake, 3, 100);
+    fake->now_us += fake->options.park_after_us;
+    leat_log_care(fake->log); /* the log drops the segment that it has reserved */
+    fake_settle(fake);
+    fake->copies_park_later = true;
+    fake->delay_us_max = 0;
+    leat_log_care(fake->log);
+    assert_int_equal(fake->log->parking, LOG_PARKING);
+    struct leat_read read = {.from = {fake->log->next_offset - 3}};
+    unsigned answers;
+    assert_int_equal(read_begin(fake, &read, &answers), LEAT_E_AGAIN);
+    fake_turn_end(fake);
+    assert_false(leat_list_empty(&fake->log->stalled_reads));
+    assert_int_equal(fake->queued, 1); /* PARK */
+    assert_true(fake_deliver(fake));
+    assert_int_equal(fake->log->parking, LOG_PARKED_HERE);
+    assert_int_equal(fake->queued, 2);
+    struct fake_event copies = fake->queue[0]; /* a backup is slow */
+    assert_ptr_equal(copies.req, &fake->log->park);
+    fake->queue[0] = fake->queue[--fake->queued];
+    assert_true(fake_deliver(fake));
+    assert_int_equal(answers, 1);
+    assert_int_equal(read.rc, LEAT_OK);
+    assert_int_equal(read.record_count, 3);
+    assert_false(log_is_quiet(fake->log));
+    struct sent sent;
+    assert_int_equal(append_try(fake, &sent, 5, 100, -1, -1, -1), LEAT_E_AGAIN);
+    fake_turn_end(fake);
+    assert_int_equal(fake->queued, 0); /* nothing else is asked for the segment */
+    fake->queue[fake->queued++] = copies;
+    fake_settle(fake);
+    assert_int_equal(fake->log->parking, LOG_AWAKE);
+    fake_destroy(fake);
+}
+
 /* Goal: a reader at the end of a hibernated head, whose file is being read, gets the batch that was appended meanwhile.
  * A reader of the earlier batches gets them, once. */
 static void head_that_goes_on_while_its_file_is_read(void **state)
@@ -278,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         AMID_TEST(file_that_ends_too_soon_is_damaged),
         AMID_TEST(read_of_what_was_given_up_is_answered_once),
+        AMID_TEST(head_is_read_while_its_copies_are_parked),
         AMID_TEST(head_that_goes_on_while_its_file_is_read),
         AMID_TEST(parked_log_that_stops_ends_where_it_was_parked),
         AMID_TEST(deleted_log_waits_for_the_read_of_its_file),

@@ -148,10 +148,11 @@ static void steps_are_checked(void **state)
                                          [LOG_OPENED] = "...."};
     assert_steps(log.opened, opened, "follow[log->opened] & 1u << to",
                  log_opened_enter(&log, step_to));
-    static const char *const parking[] = {[LOG_AWAKE] = ".P..",
-                                          [LOG_PARKING] = "A.P.",
-                                          [LOG_PARKED] = "...R",
-                                          [LOG_RESUMING] = "A.P."};
+    static const char *const parking[] = {[LOG_AWAKE] = ".P...",
+                                          [LOG_PARKING] = "A.HP.",
+                                          [LOG_PARKED_HERE] = "...P.",
+                                          [LOG_PARKED] = "....R",
+                                          [LOG_RESUMING] = "A..P."};
     assert_steps(log.parking, parking, "follow[log->parking] & 1u << to",
                  log_parking_enter(&log, step_to));
     static const char *const restored[] = {[LOG_WARM] = "W...",

@@ -51,7 +51,8 @@ struct fake {
     unsigned fail_kinds; /* bit per enum leat_store_req_kind that may fail */
     uint64_t reads_done;
     bool fail_reads, flip_reads;
-    uint64_t files_end; /* all of them end there, whatever was written; 0: nowhere */
+    bool copies_park_later; /* than the store of this node */
+    uint64_t files_end;     /* all of them end there, whatever was written; 0: nowhere */
     uint64_t drops;
     uint64_t starts_alone; /* start entries committed without the data behind them */
     uint64_t data_hidden;  /* turns that ended with data behind one that no scan may find yet */
@@ -232,9 +233,25 @@ static inline void fake_forget(struct fake *fake, struct leat_segment *seg)
     *held = fake->held[--fake->held_count];
 }
 
+static inline void fake_park(struct fake_held *held)
+{
+    struct leat_segment *seg = held->seg;
+    LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
+    memcpy(held->file, seg->buffer, seg->capacity);
+    held->parked_row = true;
+    held->row_extent = seg->extent;
+    seg->state = LEAT_SEGMENT_PARKED;
+    free(seg->buffer);
+    seg->buffer = NULL;
+}
+
 static inline void fake_req_done(struct fake *fake, struct leat_store_req *req)
 {
     struct leat_segment *seg = req->seg;
+    if (req->kind == LEAT_STORE_PARK && !seg->buffer) { /* the copies are parked as well */
+        req->on_done(req);
+        return;
+    }
     fake->requests++;
     req->rc = LEAT_OK;
     if (fake->requests == fake->fail_request_at && (fake->fail_kinds >> req->kind & 1)) {
@@ -262,14 +279,11 @@ static inline void fake_req_done(struct fake *fake, struct leat_store_req *req)
         held->row_extent = seg->extent;
         break;
     case LEAT_STORE_PARK:
-        LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
-        memcpy(held->file, seg->buffer, seg->capacity);
-        held->parked_row = true;
-        held->row_extent = seg->extent;
-        seg->state = LEAT_SEGMENT_PARKED;
-        free(seg->buffer);
-        seg->buffer = NULL;
-        break;
+        fake_park(held);
+        if (!fake->copies_park_later) break;
+        req->on_here(req);
+        fake_push(fake, (struct fake_event){.req = req});
+        return;
     case LEAT_STORE_RESUME:
         LEAT_ASSERT(seg->state == LEAT_SEGMENT_PARKED && held->parked_row && !seg->buffer);
         seg->buffer = fake_buffer(seg->capacity);

@@ -610,6 +610,7 @@ static void walk_run(uint64_t seed, enum leat_durability level, unsigned steps)
         walk.readers[i].buffer = aligned_alloc(4096, DISK_BUFFER_BYTES);
     fake->open_at_once = false;
     fake->delay_us_max = 1 + pick(&walk, 3000);
+    fake->copies_park_later = seed % 2 != 0;
     fake->memory_is_safe = pick(&walk, 4) != 0;
     fake->options.settings.segment_bytes_max = 16384u << pick(&walk, 4);
     if (pick(&walk, 2)) fake->options.settings.retention_bytes = 200000;

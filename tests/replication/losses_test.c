@@ -268,7 +268,8 @@ static void copy_whose_backup_refuses_a_step_is_lost(void **state)
     TRACE_IS("");
     rig_answer(rig, 2, LEAT_REP_PARK);
     rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
-    TRACE_IS("log PARK s0: OK\n");
+    TRACE_IS("log PARK s0: here\n"
+             "log PARK s0: OK\n");
     assert_int_equal(rig->log->need, 2);
     rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     TRACE_IS("n2 RESUME s0 h20 v2 d1 128:128 to 1000/2000, 10 s\n"

@@ -492,10 +492,16 @@ static inline void rig_on_req(struct leat_store_req *req)
     free(req);
 }
 
+static inline void rig_on_here(struct leat_store_req *req)
+{
+    trace("log %s s%llu: here\n", rig_req_name(req->kind), (unsigned long long)req->id.v);
+}
+
 static inline void rig_ask(struct rig *rig, struct leat_store_req req)
 {
     struct leat_store_req *asked = malloc(sizeof *asked);
     req.on_done = rig_on_req;
+    req.on_here = rig_on_here;
     if (req.seg) req.id = req.seg->id;
     *asked = req;
     asked->from = RIG_SELF; /* what it was used for before */

@@ -269,6 +269,8 @@ static void head_is_parked_and_resumed(void **state)
                      "store PARK s0\n");
         rig_answer(rig, 1, LEAT_REP_PARK);
         rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+        TRACE_IS("log PARK s0: here\n"); /* readers do not wait for node 2 */
+        rig_pass(rig, 1000);
         TRACE_IS("");
         rig_answer(rig, 2, LEAT_REP_PARK);
         TRACE_IS("log PARK s0: OK\n");
