@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fetches that wait: for their logs to move, for structs to read with, for slow peers. */
 #include "base/assert.h"
+#include "base/bug.h"
 #include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
 #include "broker/data/lookup.h"
@@ -120,6 +121,7 @@ void leat_fetch_on_acked(struct leat_partition *partition)
     LEAT_ASSERT_OWNER(partition->core);
     struct leat_core *core = partition->core;
     struct leat_list *link;
+    if (LEAT_BUG(PULL_UNWOKEN)) return;
     while ((link = leat_list_pop_front(&partition->waiters)) != NULL) {
         struct leat_fetch_item *item = LEAT_CONTAINER(link, struct leat_fetch_item, waiting);
         if (item->fetch->core == core)

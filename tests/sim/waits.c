@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acks of a log that no fault concerns do not wait, whatever happens between other nodes (A10).
+/* Acks and pulls of a log that no fault concerns do not wait, whatever happens between other nodes (A10).
  * - A log needs its owner, the nodes with copies of its newest segments, the coordinators' leader, and a majority of
  *   the coordinators. If all of these are whole and reach each other, and have been so for SETTLE_US, what was
  *   appended is acked within WHOLE_US_MAX.
  * - If only lines between the owner and copies are slow, and the owner reaches enough other nodes, the copy behind the
  *   slow line is given up: what was appended is acked within LEFT_US_MAX.
+ * - A pull needs the owner and the leader alone. A native consumer that knows the owner, and has room, has the next
+ *   records of a log within WHOLE_US_MAX, and the time that the consumer grants for more bytes. Whatever the consumer
+ *   fetches of other logs, and whoever owned the log before, is no excuse.
  * visits.c looks every 10 ms while faults last. Looking draws no random number and schedules nothing. */
 #include <stdio.h>
 #include <string.h>
 
 #include "broker/probe.h"
+#include "consumer/probe.h"
 #include "coordinator/probe.h"
 #include "multilog/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/disk_parts.h"
 #include "tests/sim/net_cuts.h"
+#include "tests/sim/net_parts.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -26,9 +31,14 @@ enum {
     POWER_US = 3 * 1000 * 1000,   /* a link may still lead to the process before that */
     SLOW_WRITES_US = 1000 * 1000, /* rmem.c; a write that began slowly ends so */
     SEEN_US = 50 * 1000,          /* a log that was not here at the last looks */
+    CONNS_US = 30 * 1000,         /* connections are looked at when a pull has waited as long */
     ALL_OTHERS = SIM_SERVERS_MAX,
 };
 
+struct wait {
+    uint64_t seen_us, since_us;
+    uint64_t at, limit_us; /* for what, and how long at most */
+};
 static struct {
     unsigned boots[SIM_SERVERS_MAX];
     unsigned leader; /* ALL_OTHERS: nobody, or several */
@@ -37,11 +47,18 @@ static struct {
     /* Since then both are whole, and reach each other; the same over a line that may be slow. UINT64_MAX: not now. */
     uint64_t joined_us[SIM_SERVERS_MAX][SIM_SERVERS_MAX],
         slowly_us[SIM_SERVERS_MAX][SIM_SERVERS_MAX];
+    uint64_t clients_us[SIM_CLIENTS_MAX]; /* the same of a client; UINT64_MAX: not now */
     struct waits_log {
-        uint64_t seen_us;
-        uint64_t end, since_us,
-            limit_us; /* what is appended before `end` is not acked since then */
+        struct wait ack; /* of what is appended before `at` */
+        uint64_t looked_us;
+        unsigned owner; /* of the look at that time */
+        uint32_t epoch;
+        uint64_t first, acked;
+        bool readable;
     } logs[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    struct wait pulls[SIM_CLIENTS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* from `at` on */
+    /* Of each consumer's positions: after a rebalance a position may be there again. */
+    uint32_t generations[SIM_CLIENTS_MAX];
 } waits; /* of the one scenario of a process */
 
 void sim_waits_start(void)
@@ -80,6 +97,20 @@ static void since_note(uint64_t *since_us, bool holds, uint64_t now_us)
         *since_us = now_us;
 }
 
+static void clients_look(const struct scenario *scenario)
+{
+    uint64_t now_us = scenario->world->now_us;
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        const struct sim_client *client = scenario->clients[i];
+        since_note(&waits.clients_us[i],
+                   client->process->alive && !client->slow && client->consumer &&
+                       !client->process->host[0] && /* a trap may cut it off from some nodes */
+                       client->process->paused_until_us <= now_us &&
+                       client->process->cut_off_until_us <= now_us,
+                   now_us);
+    }
+}
+
 static void nodes_look(struct scenario *scenario)
 {
     uint64_t now_us = scenario->world->now_us;
@@ -103,6 +134,7 @@ static void nodes_look(struct scenario *scenario)
     if (leader != waits.leader) {
         waits.leads_us = now_us;
         memset(waits.logs, 0, sizeof waits.logs);
+        memset(waits.pulls, 0, sizeof waits.pulls);
     }
     waits.leader = leader;
 }
@@ -130,7 +162,19 @@ static bool leader_leads(const struct scenario *scenario, uint64_t now_us)
     return with > voters / 2;
 }
 
-/* ---- a log ---- */
+/* goes_on: what was waited for at the last look is waited for still, and `at` is where. true: for too long. */
+static bool is_late(struct wait *wait, bool goes_on, uint64_t at, uint64_t limit_us,
+                    uint64_t now_us)
+{
+    bool same =
+        goes_on && now_us <= wait->seen_us + SEEN_US && limit_us && limit_us == wait->limit_us;
+    wait->seen_us = now_us;
+    if (same) return now_us > wait->since_us + limit_us;
+    *wait = (struct wait){.seen_us = now_us, .since_us = now_us, .at = at, .limit_us = limit_us};
+    return false;
+}
+
+/* ---- acks of a log ---- */
 
 /* The nodes with copies of its newest segments, as bits. */
 struct needed {
@@ -207,6 +251,26 @@ static bool is_owner(const struct scenario *scenario, unsigned server, struct le
            strcmp(machine->nodes[owner].info.name, scenario->servers[server].name) == 0;
 }
 
+static void readable_note(struct waits_log *log, const struct sim_server *owner,
+                          const struct leat_partition_seen *partition,
+                          const struct leat_log_seen *seen, uint64_t now_us)
+{
+    struct leat_log_info info;
+    leat_log_info(partition->log, &info);
+    log->looked_us = now_us;
+    log->owner = owner->number;
+    if (!leat_node_partition_epoch(owner->node, partition, &log->epoch)) log->epoch = 0;
+    log->first = info.first_offset;
+    log->acked = seen->acked_offset;
+    log->readable = !partition->going && !partition->moves && seen->state == LEAT_LOG_SERVING &&
+                    !seen->older_come && !seen->damage_look && !seen->front_unknown &&
+                    !seen->refused;
+    for (uint32_t i = 0; i < seen->segment_count; i++) {
+        const struct leat_segment *seg = leat_log_see_segment(partition->log, i).seg;
+        log->readable = log->readable && seg && !leat_segment_is_damaged(seg);
+    }
+}
+
 static void log_look(struct scenario *scenario, unsigned owner,
                      const struct leat_partition_seen *partition)
 {
@@ -218,26 +282,94 @@ static void log_look(struct scenario *scenario, unsigned owner,
         return;
     leat_log_see(partition->log, &seen);
     uint64_t acked = seen.acked_offset, most_us = limit_us(scenario, owner, partition, &seen);
-    bool waits_now = seen.appends_wait || partition->blocked;
+    uint64_t next = seen.next_offset > acked ? seen.next_offset : acked + 1;
     struct waits_log *log = &waits.logs[ref.stream][ref.streamlet][ref.log];
-    bool new_here = world->now_us > log->seen_us + SEEN_US;
-    log->seen_us = world->now_us;
-    if (new_here || !waits_now || acked >= log->end || !most_us || most_us != log->limit_us) {
-        uint64_t next = seen.next_offset;
-        *log = (struct waits_log){.seen_us = world->now_us,
-                                  .end = next > acked ? next : acked + 1,
-                                  .since_us = world->now_us,
-                                  .limit_us = most_us};
-        return;
-    }
-    if (world->now_us <= log->since_us + most_us) return;
+    readable_note(log, &scenario->servers[owner], partition, &seen, world->now_us);
+    bool waits_now = (seen.appends_wait || partition->blocked) && acked < log->ack.at;
+    if (!is_late(&log->ack, waits_now, next, most_us, world->now_us)) return;
     sim_fail(world,
              "A10 stuck: an ack of log %u/%u/%u has waited for %llu ms at %s, and no fault "
              "concerns the log%s",
              ref.stream, ref.streamlet, ref.log,
-             (unsigned long long)(world->now_us - log->since_us) / 1000,
+             (unsigned long long)(world->now_us - log->ack.since_us) / 1000,
              scenario->servers[owner].name,
              most_us == LEFT_US_MAX ? " but a slow line to a copy" : "");
+}
+
+/* ---- pulls of a log ---- */
+
+/* One fetch asks for several logs of a stream, one after the other: none of them may be troubled. */
+static bool all_are_readable(const struct scenario *scenario, uint32_t stream, unsigned owner)
+{
+    const struct leat_stream_settings *has = &scenario->streams[stream].settings;
+    for (uint32_t s = 0; s < has->streamlets; s++)
+        for (uint32_t q = 0; q < has->logs; q++) {
+            const struct waits_log *log = &waits.logs[stream][s][q];
+            bool here = log->looked_us == scenario->world->now_us && log->owner == owner;
+            if (here && !log->readable) return false;
+        }
+    return true;
+}
+
+/* Bytes between them come late, or one end has not heard that the other is gone. */
+static bool conns_are_troubled(const struct sim_process *one, const struct sim_process *other)
+{
+    struct sim_world *world = one->world;
+    for (struct leat_conn *conn = sim_conn_after(world, NULL); conn;
+         conn = sim_conn_after(world, conn)) {
+        if (!conn->actor || conn->actor->process != one || conn->state == CONN_CLOSED) continue;
+        const struct leat_conn *peer = conn->peer;
+        if (!peer || !peer->actor || peer->actor->process != other) continue;
+        if (peer->state != conn->state || conn->silent || peer->silent ||
+            conn->last_arrival_us > world->now_us || peer->last_arrival_us > world->now_us)
+            return true;
+    }
+    return false;
+}
+
+static void pull_look(struct scenario *scenario, unsigned at,
+                      const struct leat_consumer_log_seen *seen)
+{
+    const struct sim_client *client = scenario->clients[at];
+    uint64_t now_us = scenario->world->now_us;
+    const struct waits_log *log = &waits.logs[client->stream][seen->ref.streamlet][seen->ref.log];
+    struct wait *pull = &waits.pulls[at][seen->ref.streamlet][seen->ref.log];
+    const struct sim_server *owner = &scenario->servers[log->owner];
+    if (log->looked_us != now_us || !sim_serves(owner)) return;
+    bool wants = seen->reads && seen->retry_at_us <= now_us &&
+                 seen->owner == leat_node_incarnation(owner->node) && seen->epoch == log->epoch &&
+                 seen->next >= log->first && seen->next < log->acked;
+    bool may = waits.leader != ALL_OTHERS && waits.clients_us[at] < now_us - SETTLE_US &&
+               all_are_joined(1u << log->owner | 1u << waits.leader, now_us) &&
+               all_are_readable(scenario, client->stream, log->owner);
+    uint64_t most_us = wants && may ? WHOLE_US_MAX + seen->grace_us : 0;
+    bool late = is_late(pull, seen->next == pull->at, seen->next, most_us, now_us);
+    bool alone = scenario->world->refuse_until_us > now_us;
+    if (now_us > pull->since_us + CONNS_US &&
+        (alone || conns_are_troubled(client->process, owner->process)))
+        pull->since_us = now_us;
+    else if (late)
+        sim_fail(scenario->world,
+                 "A10 stuck: %s has waited for %llu ms for offset %llu of log %u/%u/%u, which %s "
+                 "has, and no fault concerns the log",
+                 client->process->name, (unsigned long long)(now_us - pull->since_us) / 1000,
+                 (unsigned long long)seen->next, client->stream, seen->ref.streamlet, seen->ref.log,
+                 owner->name);
+}
+
+static void pulls_look(struct scenario *scenario)
+{
+    clients_look(scenario);
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        struct leat_consumer_log_seen seen = {0};
+        if (waits.clients_us[i] == UINT64_MAX) continue;
+        while (leat_consumer_log_next(scenario->clients[i]->consumer, &seen)) {
+            if (seen.generation != waits.generations[i])
+                memset(waits.pulls[i], 0, sizeof waits.pulls[i]);
+            waits.generations[i] = seen.generation;
+            pull_look(scenario, i, &seen);
+        }
+    }
 }
 
 void sim_waits_look(struct scenario *scenario)
@@ -258,4 +390,5 @@ void sim_waits_look(struct scenario *scenario)
         while (leat_node_partition_next(server->node, &partition))
             log_look(scenario, i, &partition);
     }
+    pulls_look(scenario);
 }
