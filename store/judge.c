@@ -149,6 +149,7 @@ static bool torn_on_its_way(const struct leat_segment *seg, const struct leat_sc
                             bool in_file)
 {
     bool in_memory = seg->durability != LEAT_DURABILITY_DISK && !in_file;
+    if (LEAT_BUG(TORN_FIRST_IS_DAMAGE)) return false;
     return seg->role == LEAT_SEGMENT_REPLICA && in_memory && !scan->has_header &&
            scan->acked_bytes == 0;
 }

@@ -20,7 +20,7 @@ void sim_streams_choose(struct scenario *scenario)
         }
         if ((scenario->power_domain || needs->copies_min > 1) && copies == 1) copies = 2;
         if (needs->copies) copies = needs->copies;
-        if (needs->on_disk) memory = false;
+        if (needs->on_disk || needs->in_memory) memory = needs->in_memory;
         /* Of clusters some have few logs: their segments fill up. */
         bool few = scenario->closed_rot || scenario->rows_rot || needs->few_logs ||
                    (scenario->brief && sim_rng_chance(rng, 600)) ||

@@ -457,7 +457,7 @@ void sim_trap_home_start(struct scenario *scenario);
 struct sim_trap_needs {
     uint32_t batches;                /* times those of sim_brief_work() */
     uint32_t copies, copies_min;     /* of each stream; 0: any */
-    bool few_logs, one_log, on_disk; /* one_log: in each streamlet */
+    bool few_logs, one_log, on_disk, in_memory; /* one_log: in each streamlet */
 };
 const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario);
 /** Before machines are made: true: one more than the voters. */
