@@ -139,7 +139,7 @@ static void locator_back(struct leat_locator *locator)
 /* On the log's core. */
 static void locator_hope(const struct leat_partition *partition, struct leat_locate_op *op)
 {
-    if (op->rc == LEAT_E_DAMAGED && op->read.rc == LEAT_E_DAMAGED)
+    if (op->rc == LEAT_E_DAMAGED && op->read.rc == LEAT_E_DAMAGED && !LEAT_BUG(LOCATE_AWAY_IS_LOST))
         op->rc = leat_partition_hope(partition, &op->read);
 }
 

@@ -3,6 +3,7 @@
  * goes back to it: the next record that the consumer sees is the first of that record's batch. */
 #include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
+#include "tests/sim/told.h"
 
 enum {
     ADDRESS_PER_MILLE = 80, /* of the batches */
@@ -19,6 +20,16 @@ static void address_drop(struct sim_client *client)
     client->address.state = SIM_ADDRESS_NONE;
 }
 
+/* Where bits flip and disks fail a record may be damaged. */
+static void judge(struct sim_client *client, uint64_t first, leat_err rc,
+                  const struct leat_msg_located *found)
+{
+    const struct sim_address *address = &client->address;
+    if (rc == LEAT_E_DAMAGED && !sim_told_is_unharmed(client->scenario)) return;
+    check_addressed(client->scenario->check, address->log, first, address->offset, rc,
+                    found ? found->offset : 0);
+}
+
 /* What was given up or lost since, and what nobody could answer, is no address any more. */
 static void on_led_back(void *arg, leat_err rc, const struct leat_msg_located *found,
                         const struct leat_error *error)
@@ -29,8 +40,7 @@ static void on_led_back(void *arg, leat_err rc, const struct leat_msg_located *f
               (unsigned long long)address->offset, address->log.stream, address->log.streamlet,
               address->log.log, leat_err_name(rc), found ? (unsigned long long)found->offset : 0);
     (void)error;
-    check_addressed(client->scenario->check, address->log, address->first, address->offset, rc,
-                    found ? found->offset : 0);
+    judge(client, address->first, rc, found);
     address_drop(client);
     if (rc != LEAT_OK) return;
     uint32_t q = leat_consumer_engine_q(client->consumer);
@@ -59,9 +69,8 @@ static void on_named(void *arg, leat_err rc, const struct leat_msg_located *foun
     struct sim_address *address = &client->address;
     (void)error;
     /* Where a record was given up the next one is named. */
-    if (rc != LEAT_OK || found->offset != address->offset) {
-        check_addressed(client->scenario->check, address->log, address->offset, address->offset, rc,
-                        found ? found->offset : 0);
+    if (rc != LEAT_OK || found->offset != address->offset || address->once) {
+        judge(client, address->offset, rc, found);
         address_drop(client);
         return;
     }
@@ -91,9 +100,21 @@ void sim_address_shown(struct sim_client *client, struct leat_log_ref log, uint6
         address->rounds == ADDRESS_ROUNDS_MAX || !sim_rng_chance(&client->rng, ADDRESS_PER_MILLE))
         return;
     address->state = SIM_ADDRESS_ASKED;
+    address->once = false;
     address->rounds++;
     address->log = log;
     address->first = first;
     address->offset = first + sim_rng_below(&client->rng, records);
+    address_ask(client, LEAT_LOCATE_OFFSET, on_named);
+}
+
+void sim_address_ask(struct sim_client *client, struct leat_log_ref log, uint64_t offset)
+{
+    struct sim_address *address = &client->address;
+    if (address->state != SIM_ADDRESS_NONE || !client->consumer) return;
+    address->state = SIM_ADDRESS_ASKED;
+    address->once = true;
+    address->log = log;
+    address->first = address->offset = offset;
     address_ask(client, LEAT_LOCATE_OFFSET, on_named);
 }

@@ -411,6 +411,9 @@ void check_addressed(struct check *check, struct leat_log_ref ref, uint64_t firs
     if (rc == LEAT_E_OFFSET_OUT_OF_RANGE)
         model_violation(check, "A6 poll-skip: the place of %u/%u/%u offset %llu is said to be none",
                         ref.stream, ref.streamlet, ref.log, (unsigned long long)offset);
+    if (rc == LEAT_E_DAMAGED)
+        model_violation(check, "A13 told: %u/%u/%u offset %llu is called damaged, and is not",
+                        ref.stream, ref.streamlet, ref.log, (unsigned long long)offset);
 }
 
 void check_reader_seek(struct check_reader *reader, struct leat_log_ref ref, uint64_t offset)

@@ -73,7 +73,7 @@ void check_reader_reset(const struct check *check, struct check_reader *reader);
 void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref log,
                 uint64_t offset, struct check_value value);
 /** The place that was named for the batch of a record, which begins at offset `first`, is said to be that of the
- * offset `found`; rc OFFSET_OUT_OF_RANGE: there is said to be nothing. */
+ * offset `found`; rc OFFSET_OUT_OF_RANGE: there is said to be nothing; DAMAGED: where nothing can be damaged. */
 void check_addressed(struct check *check, struct leat_log_ref log, uint64_t first, uint64_t offset,
                      leat_err rc, uint64_t found);
 /** A reader goes back, or on, to an offset: the next record that it sees is the record at this offset. */

@@ -554,6 +554,10 @@ static void place_that_leads_elsewhere_is_poll_skip(void **state)
     assert_string_equal(verdict, "");
     check_addressed(check, disk_log, 4, 6, LEAT_E_OFFSET_OUT_OF_RANGE, 0);
     expect(check, "A6 poll-skip");
+    check = history();
+    ack(check, disk_log, 0, 10);
+    check_addressed(check, disk_log, 4, 6, LEAT_E_DAMAGED, 0);
+    expect(check, "A13 told");
 }
 
 static void place_of_what_was_given_up_may_be_none(void **state)

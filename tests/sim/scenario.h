@@ -119,6 +119,7 @@ struct sim_address {
     struct leat_log_ref log;
     uint64_t first, offset; /* of the batch's first record, and of the record */
     struct leat_position at;
+    bool once;       /* the place is not kept */
     unsigned rounds; /* that were begun */
     unsigned waited; /* so many times, for aims_place.c */
 };
@@ -356,6 +357,8 @@ void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched)
 /** A batch was read, which began at offset `first`: now and then its place is asked for, and later led back to. */
 void sim_address_shown(struct sim_client *client, struct leat_log_ref log, uint64_t first,
                        uint32_t records);
+/** A reader asks where a record lies, unless the reader asks already. In a turn of the reader. */
+void sim_address_ask(struct sim_client *client, struct leat_log_ref log, uint64_t offset);
 bool sim_consumer_done(const struct sim_client *client);
 /** Has it read all that a stream with retention has left? */
 bool sim_consumer_at_end(const struct sim_client *client);

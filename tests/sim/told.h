@@ -14,6 +14,8 @@ void sim_quiet_run(struct scenario *scenario);
 /* ---- told_node_log.c ---- */
 /** A line of a node's log. */
 void sim_node_log_line(struct scenario *scenario, enum leat_node_log_level level, const char *line);
+/** Of a cluster: no bit has flipped, no power has gone, and no disk has failed, so nothing is damaged. */
+bool sim_told_is_unharmed(const struct scenario *scenario);
 /** It is quiet from now on, or is not any more. */
 void sim_node_log_quiet(bool quiet);
 /** The disk of this server is full: a server that has not written so fails the run. Draws nothing. */

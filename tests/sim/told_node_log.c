@@ -100,7 +100,7 @@ static unsigned words_of(const char *line)
 }
 
 /* Nothing that was written there can be anything else. */
-static bool is_unharmed(const struct scenario *scenario)
+bool sim_told_is_unharmed(const struct scenario *scenario)
 {
     bool harmed = scenario->server_count == 1 || scenario->victim || scenario->rows_rot ||
                   scenario->trap == SIM_TRAP_UNASKED || scenario->trap == SIM_TRAP_LOSS ||
@@ -146,7 +146,7 @@ void sim_node_log_line(struct scenario *scenario, enum leat_node_log_level level
     /* What is on a node that is away is missing, too. */
     bool away = strstr(line, "missing") || strstr(line, "are not there") ||
                 strstr(line, "reads in front of segment");
-    if ((words & WORDS_DAMAGE) && !away && is_unharmed(scenario))
+    if ((words & WORDS_DAMAGE) && !away && sim_told_is_unharmed(scenario))
         sim_fail(scenario->world, "A13 told: nothing is damaged, and %s writes: %.200s",
                  writer->name, line);
     line_count(scenario, writer->number);
