@@ -160,7 +160,7 @@ static bool torn_on_its_way(const struct leat_segment *seg, const struct leat_sc
 static bool is_unwritten(const uint8_t *bytes, bool in_file)
 {
     static const uint8_t cleared[LEAT_ENTRY_HEADER_BYTES];
-    return !in_file && memcmp(bytes, cleared, sizeof cleared) == 0;
+    return !in_file && !LEAT_BUG(REMAINS_ARE_DAMAGE) && memcmp(bytes, cleared, sizeof cleared) == 0;
 }
 
 /* SUBTLE: where a file's valid prefix ends, a write may have been torn, or a bit may have flipped in a complete,
