@@ -387,7 +387,7 @@ leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
     struct leat_scan scan;
     leat_scan_segment(store->scratch, row->capacity, &scan);
     bool matches = leat_judge_header_matches(store, &held->seg, &scan);
-    if (matches && scan.closed && !scan.damaged)
+    if (matches && (scan.closed || LEAT_BUG(TAIL_OF_FILE_COUNTS)) && !scan.damaged)
         return open_bytes(op, held, row, store->scratch, true);
     if (!matches) scan = (struct leat_scan){0};
     return leat_judge_lost(
