@@ -35,7 +35,8 @@ static bool gap_of(const struct leat_log *log, uint32_t i, struct leat_log_damag
         .missing = true,
     };
     /* Some replicas of trimmed segments may be found again, and others not: trimmed records are not missing. */
-    if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
+    if (out->first_offset < log->first_offset && !LEAT_BUG(TRIMMED_IS_MISSING))
+        out->first_offset = log->first_offset;
     return out->first_offset < out->end_offset;
 }
 

@@ -231,7 +231,7 @@ struct scenario {
     uint64_t move_us[SIM_STREAMS][CHECK_STREAMLETS_MAX];
     bool hurried; /* the operator looks much more often, so that what is wished is soon done */
     struct leat_log_ref trim_wish; /* where a trap wants a log trimmed to its end, next */
-    bool trim_wished;
+    bool trim_wished, trims_on_wish; /* trims_on_wish: nothing else is trimmed before the end */
     struct sim_client *trimmer; /* NULL: none in this seed */
     uint64_t trims;
     unsigned producers_running; /* that have records left to send */

@@ -275,6 +275,7 @@ void sim_trap_fill_set(struct scenario *scenario)
     scenario->rmem_kinds = 1u << LEAT_RMEM_VERBS;
     scenario->with_trims = true;
     scenario->power_cuts = true;
+    scenario->trims_on_wish = true;
     scenario->value_bytes = 1600;
     scenario->grace_us = sim_rng_between(&trap.rng, GRACE_US_LEAST, GRACE_US_MAX);
 }

@@ -58,9 +58,8 @@ static void on_done(struct leat_request *request, leat_err rc, const struct leat
     scenario->trims++;
     trimmer->wanted = false;
     if (trimmer->left > 0) trimmer->left--;
-    later(trimmer,
-          sim_rng_between(&client->rng, 500,
-                          trimmer->left || scenario->trap == SIM_TRAP_FILL ? 2000 : 300000));
+    later(trimmer, sim_rng_between(&client->rng, 500,
+                                   trimmer->left || scenario->trims_on_wish ? 2000 : 300000));
 }
 
 static void on_cut(void *arg)
@@ -204,7 +203,7 @@ static void trim_next(struct sim_world *world, struct sim_event *event)
     if (!trimmer->wanted) {
         trimmer->over = scenario->faults_over && trimmer->left == 0;
         if (trimmer->over) return;
-        if (scenario->trap == SIM_TRAP_FILL && !scenario->trim_wished && !trimmer->left) {
+        if (scenario->trims_on_wish && !scenario->trim_wished && !trimmer->left) {
             later(trimmer, 5000);
             return;
         }
