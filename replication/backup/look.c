@@ -12,6 +12,7 @@
  * callers may disagree for a while. */
 #include <string.h>
 
+#include "base/bug.h"
 #include "replication/backup/state.h"
 
 enum { BLOCK_BYTES = 4096 };
@@ -77,7 +78,8 @@ static void on_read(struct leat_disk_io *io)
         leat_scan_segment(io->buffer, look->extent.bytes, &scan);
     struct leat_log_ref log = {header->stream, header->streamlet, header->log};
     bool begins = leat_scan_is(&scan, look->extent) && leat_log_ref_equal(log, seg->log) &&
-                  header->segment == seg->id.v && header->epoch == seg->epoch.v;
+                  header->segment == seg->id.v && header->epoch == seg->epoch.v &&
+                  !LEAT_BUG(LONGER_IS_NONE);
     /* Unreadable bytes count as missing: the caller must look elsewhere. */
     looked_put(rep, (struct replica_looked){.extent = look->extent,
                                             .begins = begins,

@@ -69,8 +69,7 @@ static leat_err write_check(struct leat_file *file, const struct leat_disk_io *i
     struct sim_disk *disk = file->inode->disk;
     LEAT_ASSERT(!file->read_only);
     if (file->inode->failed) return LEAT_E_DISK;
-    if (disk->fail_write) {
-        disk->fail_write = false;
+    if (sim_disk_refuses(disk, io)) {
         disk->took_error = true;
         sim_fault_struck(disk->world, SIM_FAULT_IO_ERROR);
         return LEAT_E_DISK;

@@ -86,9 +86,28 @@ void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind)
         disk->fail_write = true;
 }
 
+void sim_disk_fail_place(struct sim_disk *disk, const struct leat_file *file, uint64_t offset,
+                         uint64_t bytes)
+{
+    disk->fail_file = file;
+    disk->fail_from = offset;
+    disk->fail_end = offset + bytes;
+}
+
+bool sim_disk_refuses(struct sim_disk *disk, const struct leat_disk_io *io)
+{
+    bool in_place = disk->fail_file && disk->fail_file == io->file && io->offset < disk->fail_end &&
+                    io->offset + io->bytes > disk->fail_from;
+    bool fails = disk->fail_write || in_place;
+    if (in_place) disk->fail_file = NULL;
+    disk->fail_write = false;
+    return fails;
+}
+
 void sim_disk_no_errors(struct sim_disk *disk)
 {
     disk->fail_sync = disk->fail_write = disk->fail_grown = false;
+    disk->fail_file = NULL;
 }
 
 bool sim_disk_kill_at_flush(struct sim_disk *disk, const char *path)

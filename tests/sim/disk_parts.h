@@ -72,7 +72,9 @@ struct sim_disk {
     sim_amid_fn amid;
     void *amid_arg;
     bool full, no_files, fail_write, fail_sync, took_error, lost_flush;
-    bool fail_grown;       /* aims_grown.c */
+    bool fail_grown;                   /* aims_grown.c */
+    const struct leat_file *fail_file; /* stage_longer.c; NULL: none */
+    uint64_t fail_from, fail_end;
     const char *kill_path; /* aims_identity.c; NULL: none */
     bool was_killed;
 };
@@ -107,6 +109,8 @@ bool sim_disk_is_store_file(const struct sim_disk *disk, const struct sim_inode 
 void sim_names_crash(struct sim_disk *disk);
 
 /* ---- disk_faults.c ---- */
+/** Is that write to fail? Asked once for each. */
+bool sim_disk_refuses(struct sim_disk *disk, const struct leat_disk_io *io);
 /** Is that the flush at which its process is to be killed? */
 bool sim_disk_is_killed(struct sim_disk *disk, const struct leat_disk_io *io);
 /** The bytes that a write leaves behind which was in flight when its process or machine died. */

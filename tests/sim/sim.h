@@ -415,6 +415,9 @@ void sim_disk_stall(struct sim_disk *disk, uint64_t until_us);
 void sim_disk_stall_reads(struct sim_disk *disk, uint64_t until_us);
 void sim_disk_stall_writes(struct sim_disk *disk, uint64_t until_us);
 void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind);
+/** The next write to this place of a file fails; file NULL: none. */
+void sim_disk_fail_place(struct sim_disk *disk, const struct leat_file *file, uint64_t offset,
+                         uint64_t bytes);
 /** Errors that were asked for and have not struck yet are called off. */
 void sim_disk_no_errors(struct sim_disk *disk);
 /** The process is killed before the next flush of the file `path` takes effect; NULL: of none. True: that has happened
