@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/late.h"
 #include "base/mem.h"
 #include "base/node_log.h"
@@ -475,8 +476,9 @@ static void round_expired(struct leat_timer *timer)
     /* SUBTLE: a leader that hears no voter, but is heard by all, prevents an election: the voters wait for a silence
      * that does not come, until raft's own clock ends this. So the leader itself says that it is deaf; but not just
      * after its election: while a cluster forms, a new leader may not know the names of all voters yet. */
+    uint64_t elected_us = LEAT_BUG(ELECTED_WITHOUT_MAJORITY) ? 0 : co_suspect_us(coordinator);
     it->deaf = co_leads(coordinator) && coordinator->ready &&
-               now_us > coordinator->leads_since_us + co_suspect_us(coordinator) &&
+               now_us > coordinator->leads_since_us + elected_us &&
                !majority_answers(coordinator, it->judged_us, false);
     leader_watch(coordinator, now_us);
     lead_maybe(coordinator, now_us);

@@ -47,7 +47,7 @@ void sim_stage_choose(struct scenario *scenario)
 
 void sim_stage_start(struct scenario *scenario)
 {
-    if (scenario->stage) scenario->stage->start(scenario);
+    if (scenario->stage && scenario->stage->start) scenario->stage->start(scenario);
 }
 
 void sim_stage_came(struct scenario *scenario)

@@ -13,11 +13,12 @@ struct sim_stage {
         hasty; /* as the options of these names; with `deletes` streams are deleted, without: none is */
     bool
         beside; /* the scheduled faults, traps and aims strike, too; else nothing but the stage strikes */
+    bool gentle; /* keeps no node from the others for as long as a node is waited for: server.c */
     struct sim_trap_needs needs; /* of the streams, where the stage is not `beside` */
     void (*choose)(
         struct scenario *scenario); /* after all other choices, before streams are; NULL: none */
     /* From now on clients work, and of clusters the streams are made. The stage calls sim_stage_came() whenever its
-     * moment has come, and does nothing more once scenario->faults_over is set. */
+     * moment has come, and does nothing more once scenario->faults_over is set. NULL: `choose` begins it. */
     void (*start)(struct scenario *scenario);
 };
 
