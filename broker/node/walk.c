@@ -317,6 +317,7 @@ void leat_walk_on_adopted(struct leat_core *core)
 {
     LEAT_ASSERT_OWNER(core);
     core->adopted = true;
+    if (LEAT_BUG(MADE_BEFORE_UP)) return;
     for (uint32_t i = 0; i <= core->data->stream_mask; i++) {
         for (struct leat_stream *it = core->data->streams_by_id[i]; it != NULL;
              it = it->by_id_next) {
