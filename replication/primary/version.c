@@ -109,7 +109,7 @@ void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
             if (primary->version_rows[i].version > log->known)
                 log->known = primary->version_rows[i].version;
             log->version_alone = false;
-        } else if (!again && one) {
+        } else if (!again && (one || LEAT_BUG(REFUSED_TOGETHER))) {
             log->fenced = true;
         } else if (!again) {
             log->version_alone = true;
