@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "base/node_log.h"
 
@@ -532,7 +533,7 @@ void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message 
         leat_raft_message_drop(message);
         return;
     }
-    if (message->type == RAFT_APPEND_ENTRIES)
+    if (message->type == RAFT_APPEND_ENTRIES && !LEAT_BUG(INSIDE_REFUSED))
         append_past_snapshot(&drive->raft, &message->append_entries);
     if (message->type == RAFT_APPEND_ENTRIES_RESULT)
         answer_past_match(&drive->raft, message, &message->append_entries_result);
