@@ -78,7 +78,9 @@ void co_report_tell(struct leat_coordinator *coordinator)
     bool same = it->told.attempt == it->attempt && it->told.ended == it->attempts &&
                 it->told.phase == it->phase && it->told.waits == it->waiting_count;
     /* Also for a first report: other nodes may have a report about waiting logs from an earlier run of this node. */
-    if (same && now_us < it->told.us + TELL_AGAIN_US) return;
+    bool idle = it->attempts == 0 && it->phase == LEAT_RECOVERY_NONE;
+    if (same && ((idle && LEAT_BUG(EARLIER_REPORT_STAYS)) || now_us < it->told.us + TELL_AGAIN_US))
+        return;
     it->told.attempt = it->attempt;
     it->told.ended = it->attempts;
     it->told.phase = it->phase;
