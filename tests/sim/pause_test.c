@@ -224,6 +224,7 @@ static struct scenario *scenario_new(uint64_t seed)
     struct scenario *scenario = calloc(1, sizeof *scenario);
     assert_non_null(scenario);
     scenario->world = sim_world_create(seed, false);
+    sim_steps_watch(scenario->world);
     scenario->check = check_create(on_violation, scenario->world);
     scenario->watch = &sim_server_watch;
     sim_ends_start();

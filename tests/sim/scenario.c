@@ -602,6 +602,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->client_create = sim_client_create;
     scenario->watch = &sim_server_watch;
     sim_ends_start();
+    sim_steps_watch(world);
     if (options->dice) sim_dice_start(scenario, options->dice);
     scenario->check = check_create(on_violation, world);
     scenario->stage = options->stage;

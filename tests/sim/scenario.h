@@ -608,6 +608,9 @@ void sim_attempts_watch(struct sim_server *server);
 void sim_waits_start(void);
 /** Do acks of a log wait that no fault concerns? */
 void sim_waits_look(struct scenario *scenario);
+/* ---- steps.c ---- */
+/** A turn of this world that does not end fails the seed, from now on. */
+void sim_steps_watch(struct sim_world *world);
 /* ---- owners.c ---- */
 /** After each turn of a node's coordinator; sim_owners_forget() when it starts. */
 void sim_owners_see(const struct sim_server *server);
