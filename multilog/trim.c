@@ -45,7 +45,8 @@ void log_step_trim(struct leat_log *log)
         log->room_wanted = true;
         /* A cold log wakes first, and log_step_warm() has run already: step again. Not while the disk is full: the
          * request is refused at once then, and the turn would never end. */
-        if (log_is_cold(log) && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
+        bool wakes = log_is_cold(log) && log_now(log) >= log->reserve_not_before_us;
+        if (wakes || LEAT_BUG(FULL_ASKS_ON)) log_mark_dirty(log);
     }
 }
 
