@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/mem.h"
 #include "multilog/internal.h"
 
@@ -198,7 +199,11 @@ void log_step(struct leat_log *log)
     tell_room(log);
     log->in_step = false;
     /* A trim entry that had no room waits for no event but this. */
-    if (log_trim_is_due(log)) log_mark_dirty(log);
+    bool due = log_trim_is_due(log);
+    if (LEAT_BUG(DELETED_ASKS_ON) && log->ending == LOG_DELETING)
+        due = log_trim_is_pending(log) && !log->trim_written && log->state == LEAT_LOG_SERVING &&
+              log_head_fits(log, sizeof(struct leat_trim));
+    if (due) log_mark_dirty(log);
     log_step_end(log); /* may be the last the log hears */
 }
 

@@ -276,9 +276,8 @@ static void made(struct thrower *thrower, uint32_t id)
     thrown->onlooker = sim_client_start(thrower->client->scenario, SIM_CLIENT_ONLOOKER,
                                         SIM_STREAMS + deletes->name, deletes->count);
     thrower->until_us = world_of(thrower)->now_us + sim_rng_below(dice(thrower), LIFE_US_MAX);
-    bool trap = thrower->client->scenario->trap == SIM_TRAP_DELETES;
-    thrower->reads = !thrower->client->scenario->calm && !(trap && deletes->count == 1) &&
-                     sim_rng_chance(&thrower->stalls, READS_PER_MILLE);
+    thrower->reads =
+        sim_trap_deleted_reads(deletes) && sim_rng_chance(&thrower->stalls, READS_PER_MILLE);
     step_on(thrower, WORK, 10);
     if (thrower->hasty && deletes->count == 1)
         sim_world_at(world_of(thrower), world_of(thrower)->now_us, hasty_look, thrower);
@@ -349,6 +348,7 @@ static void create_send(struct thrower *thrower)
         .retention_bytes = -1,
     };
     struct leat_msg_writer writer;
+    sim_trap_deleted_settings(scenario, &settings);
     leat_msg_writer_init(&writer, thrower->control, sizeof thrower->control);
     leat_msg_write_array(&writer, 2);
     leat_msg_write_string(&writer, name_of(thrower), strlen(name_of(thrower)));
@@ -585,7 +585,7 @@ static void trapped(struct thrower *thrower)
     } else if (thrower->reads) {
         reads(thrower);
     } else if (sim_trap_deleted_waits(thrower->client, newest(thrower)->id, produce_more)) {
-        if (sim_rng_chance(dice(thrower), 2)) produce(thrower, 1);
+        produce(thrower, !thrower->client->scenario->stage && sim_rng_chance(dice(thrower), 2));
         later(thrower, 150);
     } else {
         step_on(thrower, DELETE, 0);
@@ -595,7 +595,7 @@ static void trapped(struct thrower *thrower)
 static void work(struct thrower *thrower)
 {
     const struct scenario *scenario = thrower->client->scenario;
-    const bool trap = scenario->trap == SIM_TRAP_DELETES;
+    const bool trap = sim_trap_deleted_is(scenario);
     produce(thrower, (unsigned)sim_rng_between(dice(thrower), 0, trap ? 1 : 12));
     if (trap)
         thrower->until_us = 0;

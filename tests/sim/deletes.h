@@ -4,7 +4,7 @@
 #ifndef LEAT_TESTS_SIM_DELETES_H
 #define LEAT_TESTS_SIM_DELETES_H
 
-#include "tests/sim/scenario.h"
+#include "tests/sim/stage.h"
 
 enum {
     SIM_THROWN_MAX = 6, /* streams in a seed */
@@ -77,6 +77,13 @@ void sim_deletes_seen(struct sim_deletes *deletes, uint32_t number, struct leat_
 /* ---- traps_deleted.c ---- */
 /** In some of the seeds: few logs, larger records, each segment on two nodes at least. */
 void sim_trap_deleted_choose(struct scenario *scenario);
+/** Does the seed choose the moments of deletions: by this trap, or by its stage? */
+bool sim_trap_deleted_is(const struct scenario *scenario);
+/** A stream is about to be made, with these settings. */
+void sim_trap_deleted_settings(const struct scenario *scenario,
+                               struct leat_stream_settings *settings);
+/** Are copies of the newest stream to be read while it is deleted, in some seeds? */
+bool sim_trap_deleted_reads(const struct sim_deletes *deletes);
 /** That stream's deletion is about to be sent. True: not yet, its moment is waited for. */
 bool sim_trap_deleted_waits(struct sim_client *client, uint32_t stream,
                             void (*produce)(struct sim_client *client));

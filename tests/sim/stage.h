@@ -6,6 +6,15 @@
 
 #include "tests/sim/job.h"
 
+/* Of a stage with `deletes`: how streams are that are deleted, and when (deletes.c). */
+struct sim_stage_deletes {
+    void (*settings)(struct leat_stream_settings *settings); /* NULL: as in other seeds */
+    /* The stream's deletion is about to be sent. true: not yet, its moment is waited for. Two more records for the
+     * stream: produce(client). */
+    bool (*waits)(struct sim_client *client, uint32_t stream,
+                  void (*produce)(struct sim_client *client));
+};
+
 struct sim_stage {
     const char *name; /* of `--stage`, and of the world "stage NAME" in bugs.md */
     uint32_t nodes;
@@ -20,6 +29,7 @@ struct sim_stage {
     /* From now on clients work, and of clusters the streams are made. The stage calls sim_stage_came() whenever its
      * moment has come, and does nothing more once scenario->faults_over is set. NULL: `choose` begins it. */
     void (*start)(struct scenario *scenario);
+    const struct sim_stage_deletes *thrown; /* NULL: streams are deleted as in other seeds */
 };
 
 /** The number of a stage, from 1 on; 0: no stage is called so. */

@@ -218,11 +218,41 @@ void sim_trap_deleted_choose(struct scenario *scenario)
     scenario->pause_us_max = 10000;
 }
 
+/* ---- of a stage that chooses them ---- */
+
+static const struct sim_stage_deletes *stage_of(const struct scenario *scenario)
+{
+    return scenario->stage ? scenario->stage->thrown : NULL;
+}
+
+bool sim_trap_deleted_is(const struct scenario *scenario)
+{
+    return scenario->trap == SIM_TRAP_DELETES || stage_of(scenario);
+}
+
+void sim_trap_deleted_settings(const struct scenario *scenario,
+                               struct leat_stream_settings *settings)
+{
+    const struct sim_stage_deletes *stage = stage_of(scenario);
+    if (stage && stage->settings) stage->settings(settings);
+}
+
+bool sim_trap_deleted_reads(const struct sim_deletes *deletes)
+{
+    const struct scenario *scenario = deletes->scenario;
+    bool trapped = scenario->trap == SIM_TRAP_DELETES && deletes->count == 1;
+    return !scenario->calm && !stage_of(scenario) && !trapped;
+}
+
+/* ---- both ---- */
+
 bool sim_trap_deleted_waits(struct sim_client *client, uint32_t stream,
                             void (*produce)(struct sim_client *client))
 {
     struct scenario *scenario = client->scenario;
     struct sim_world *world = scenario->world;
+    if (stage_of(scenario) && !scenario->faults_over)
+        return stage_of(scenario)->waits(client, stream, produce);
     if (scenario->trap != SIM_TRAP_DELETES || scenario->faults_over ||
         world->now_us < trap.until_us)
         return false;
