@@ -66,7 +66,7 @@ static leat_err claim_slot(struct leat_store *store, struct leat_held *held,
                             leat_err_text(rc));
         return rc;
     }
-    if (rc != LEAT_OK && rc != LEAT_E_DISK_FULL) file->failed = true;
+    if (rc != LEAT_OK && (rc != LEAT_E_DISK_FULL || LEAT_BUG(FULL_IS_FINAL))) file->failed = true;
     held->slot = (struct leat_slot){file, row->slot_unit};
     held->seg.file = file->file;
     held->seg.file_number = file->number;

@@ -140,6 +140,11 @@ bool sim_disk_failed_grown(const struct sim_disk *disk)
     return false;
 }
 
+void sim_disk_crash_gives(struct sim_disk *disk)
+{
+    disk->crash_gives = true;
+}
+
 bool sim_disk_took_error(struct sim_disk *disk)
 {
     bool took = disk->took_error;

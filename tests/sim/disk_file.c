@@ -220,6 +220,7 @@ void sim_inode_crash(struct sim_inode *inode)
     unsigned pick = (unsigned)sim_rng_below(&disk->rng, 3);
     uint64_t size = pick == 0 ? low : pick == 1 ? high : sim_rng_between(&disk->rng, low, high);
     inode->size = inode->durable_size = size;
+    if (disk->crash_gives) inode->allocated = size;
     inode->failed = inode->grown = false;
     image_cut(inode->durable, inode->chunks, size);
     for (size_t i = 0; i < inode->chunks; i++) {

@@ -77,6 +77,7 @@ struct sim_disk {
     uint64_t fail_from, fail_end;
     const char *kill_path; /* aims_identity.c; NULL: none */
     bool was_killed;
+    bool crash_gives; /* sim_disk_crash_gives() */
 };
 
 /* ---- disk_file.c: the bytes of one file ---- */

@@ -427,6 +427,8 @@ bool sim_disk_kill_at_flush(struct sim_disk *disk, const char *path);
 void sim_disk_fail_grown(struct sim_disk *disk, bool fails);
 /** Has such a flush failed? */
 bool sim_disk_failed_grown(const struct sim_disk *disk);
+/** From now on the space of the end that a file loses is free: other disks keep this space for the file. */
+void sim_disk_crash_gives(struct sim_disk *disk);
 /** Did an injected error strike since the last call? */
 bool sim_disk_took_error(struct sim_disk *disk);
 /** Did a file go back to what was flushed at the last death, because a flush of it had failed? */
