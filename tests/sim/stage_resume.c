@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stage (stage.h) for the deletion of a log whose head is being resumed. A stream gets one log of several closed
  * segments, and rests until its head is parked and the closed segments are too old: retention wants a trim entry, and
- * the head is resumed for that. The disk of the log's owner reads nothing. Now the stream is deleted, and when the owner
- * drops the log's segments the disk reads again. So the head is back, with room for the entry, before all segments are
- * dropped. */
+ * the head is resumed for that. The disk of the log's owner reads nothing. Now the stream is deleted, and when the
+ * owner drops the log's segments the disk reads again. So the head is back, with room for the entry, before all
+ * segments are dropped. */
 #include <string.h>
 
 #include "broker/probe.h"
