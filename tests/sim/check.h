@@ -135,6 +135,8 @@ void check_final(struct check *check, uint32_t stream);
 /** The same question about one log; what is missing is told instead of being a violation. */
 bool check_log_whole(const struct check *check, struct leat_log_ref log,
                      char out_missing[CHECK_BEHIND_BYTES]);
+/** The same of all logs of a stream: check_final() would find nothing missing. */
+bool check_stream_whole(const struct check *check, uint32_t stream);
 /** One past the highest offset of the log that was acked. */
 uint64_t check_acked_end(const struct check *check, struct leat_log_ref log);
 uint64_t check_acked_count(const struct check *check);

@@ -96,19 +96,24 @@ static uint64_t first_missing(const struct log_model *log, const struct stream_m
     return log->count;
 }
 
+/* The same by the rule of the log: what an accepted loss left stays, and of another log all. */
+static uint64_t first_gone(const struct log_model *log, const struct stream_model *stream,
+                           uint64_t *out_last)
+{
+    return log->excused ? first_vanished(log, stream) : first_missing(log, stream, out_last);
+}
+
 static void log_final(struct check *check, struct leat_log_ref ref, const struct log_model *log,
                       const struct stream_model *stream)
 {
     order_check(check, ref, log);
-    uint64_t last, at = first_vanished(log, stream);
-    if (log->excused && at < log->count)
-        model_violation(check, "vanished: %u/%u/%u offset %llu was left when its loss was accepted",
-                        ref.stream, ref.streamlet, ref.log, (unsigned long long)at);
-    if (log->excused) return;
-    at = first_missing(log, stream, &last);
+    uint64_t last, at = first_gone(log, stream, &last);
     if (at == log->count) return;
     const struct slot *slot = model_slot(log, at);
-    if (slot->known && slot->acked)
+    if (log->excused)
+        model_violation(check, "vanished: %u/%u/%u offset %llu was left when its loss was accepted",
+                        ref.stream, ref.streamlet, ref.log, (unsigned long long)at);
+    else if (slot->known && slot->acked)
         model_violation(check, "%s: %u/%u/%u offset %llu (%u:%u) was acked and is gone",
                         at < last ? "A1 lost-write" : "A2 unseen", ref.stream, ref.streamlet,
                         ref.log, (unsigned long long)at, slot->value.producer, slot->value.number);
@@ -132,6 +137,17 @@ bool check_log_whole(const struct check *check, struct leat_log_ref ref,
     snprintf(out_missing, CHECK_BEHIND_BYTES, "offset %llu of %llu", (unsigned long long)at,
              (unsigned long long)log->count);
     return false;
+}
+
+bool check_stream_whole(const struct check *check, uint32_t stream_index)
+{
+    const struct stream_model *stream = &check->streams[stream_index];
+    for (uint32_t s = 0; s < stream->streamlets; s++)
+        for (uint32_t q = 0; q < stream->logs; q++) {
+            uint64_t last;
+            if (first_gone(&stream->at[s][q], stream, &last) < stream->at[s][q].count) return false;
+        }
+    return true;
 }
 
 /* What is gone by a request that nobody had an answer to does not come back either. */

@@ -296,6 +296,34 @@ static void audit_is_done_when_what_was_read_is_there(void **state)
     expect(check, NULL);
 }
 
+/* Goal: a stream is whole if the final pass would find nothing missing. Records that were trimmed are not missing, nor
+ * those that went with an accepted loss. */
+static void stream_is_whole_unless_the_final_pass_finds_a_loss(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t from, to; /* of ten: what the verifier finds */
+        uint64_t trimmed;
+        bool excused;
+        const char *missing;
+    } cases[] = {{0, 10, 0, false, NULL},         {0, 9, 0, false, "A2 unseen"},
+                 {1, 10, 0, false, "A1"},         {3, 10, 3, false, NULL},
+                 {10, 10, 10, false, NULL},       {10, 10, 9, false, "A2 unseen"},
+                 {10, 10, 0, false, "A2 unseen"}, {10, 10, 0, true, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct check *check = history();
+        ack(check, memory_log, 0, 10);
+        if (cases[i].trimmed > 0) check_trim_asked(check, memory_log, cases[i].trimmed);
+        check_power_cut(check);
+        if (cases[i].excused) check_waiting(check, memory_log, "memory gone");
+        see(check, &verifier, memory_log, cases[i].from, cases[i].to);
+        verdict[0] = '\0';
+        assert_int_equal(check_stream_whole(check, memory_log.stream), cases[i].missing == NULL);
+        check_final(check, memory_log.stream);
+        expect(check, cases[i].missing);
+    }
+}
+
 static void hole_in_the_final_pass_is_poll_skip(void **state)
 {
     (void)state;
@@ -358,6 +386,7 @@ static void what_an_accepted_loss_left_stays(void **state)
         see(check, &verifier, memory_log, turn == 3 ? 0 : 3, 4);
         char behind[CHECK_BEHIND_BYTES];
         assert_int_equal(check_audit_done(check, memory_log.stream, behind), turn != 0);
+        assert_int_equal(check_stream_whole(check, memory_log.stream), turn != 0);
         check_final(check, memory_log.stream);
         expect(check, turn == 0 ? "vanished" : NULL);
     }
@@ -642,6 +671,7 @@ int main(void)
         cmocka_unit_test(producer_order_reversed_is_nonmonotonic_send),
         cmocka_unit_test(record_seen_and_gone_later_is_vanished),
         cmocka_unit_test(audit_is_done_when_what_was_read_is_there),
+        cmocka_unit_test(stream_is_whole_unless_the_final_pass_finds_a_loss),
         cmocka_unit_test(hole_in_the_final_pass_is_poll_skip),
         cmocka_unit_test(memory_log_that_waits_after_power_cut_is_accepted),
         cmocka_unit_test(jump_before_its_answer_is_accepted),
