@@ -141,7 +141,8 @@ static void recover_reopen(void *arg)
         return;
     }
     partition->recover = NULL;
-    if (home->stopping) { /* the core waits for this log; the next start does what is committed */
+    /* the core waits for this log; the next start does what is committed */
+    if (home->stopping && !LEAT_BUG(STOP_AWAITS_LOSS)) {
         recover->rc = leat_error_set(&recover->error, LEAT_E_STARTING,
                                      "the loss is accepted, and the server is stopping");
         recover_end(recover);
@@ -215,7 +216,7 @@ static void recover_stay(struct leat_core *home, struct leat_partition *partitio
 {
     if (partition->give_up != NULL) return; /* the log goes all the same, and asks then */
     leat_partition_enter(partition, LEAT_PARTITION_SERVES);
-    if (home->stopping) {
+    if (home->stopping && !LEAT_BUG(STOP_AWAITS_LOSS)) {
         leat_core_log_stop(home, partition);
         return;
     }

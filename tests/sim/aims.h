@@ -44,6 +44,12 @@ void sim_aim_hold_choose(struct scenario *scenario);
 void sim_aim_hold_boot(struct sim_server *server);
 void sim_aim_hold_stop(struct sim_server *server);
 
+/* ---- aims_loss.c ---- */
+/** Before a seed begins. */
+void sim_aim_loss_choose(void);
+/** An operator gives up what a log of a cluster lacks: the request is on its way. */
+void sim_aim_loss_asked(struct scenario *scenario);
+
 /* ---- aims_trim.c ---- */
 /** Of one server: in some of the seeds a disk fails, and the power goes, when retention trims. */
 void sim_aim_trim_start(struct scenario *scenario);

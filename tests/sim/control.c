@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operator: makes the streams, watches the logs, and accepts loss where a log of level memory
  * says after a power cut that its end is missing. */
+#include "tests/sim/aims.h"
 #include "tests/sim/told.h"
 
 #include <stdio.h>
@@ -112,6 +113,7 @@ static void recover_send(struct control *control)
     struct leat_log_ref log = control->log;
     log.stream = control->client->scenario->streams[control->log.stream].id;
     send(control, LEAT_KIND_LOG_RECOVER, &writer, in_cluster(control) ? &log : NULL);
+    if (in_cluster(control)) sim_aim_loss_asked(control->client->scenario);
 }
 
 /* Only a log's owner knows how it is. */

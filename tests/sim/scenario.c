@@ -462,6 +462,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     if (may_strike(scenario)) sim_aim_first_choose(scenario);
     if (may_strike(scenario)) sim_aim_identity_choose(scenario);
     sim_aim_hold_choose(scenario);
+    sim_aim_loss_choose();
     if (!sim_nodes_form(scenario, HEAL_US_MAX)) {
         sim_stuck(scenario, "the nodes do not become a cluster");
         return;
