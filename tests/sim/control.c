@@ -354,6 +354,16 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
     watch_next(control);
 }
 
+/* May the loss be accepted, though the operator was not told so? A refusal promises that nothing is given up. So does
+ * AGAIN (nodes are to be heard first), unless it says that a part was accepted. A log that was excused after such an
+ * answer could lose records that nobody gave up. */
+static bool may_be_accepted(leat_err rc, const struct leat_error *error)
+{
+    if (rc == LEAT_E_AGAIN)
+        return error && strstr(error->text, "not all of its loss could be accepted") != NULL;
+    return leat_err_class(rc) != LEAT_CLASS_REJECT;
+}
+
 static void recover_done(struct control *control, leat_err rc, const struct leat_frame *answer,
                          const struct leat_error *error)
 {
@@ -377,7 +387,7 @@ static void recover_done(struct control *control, leat_err rc, const struct leat
         check_jumped(scenario->check, control->log, control->end_at_cut,
                      leat_msg_read_u64(&reader));
         scenario->recoveries++;
-    } else if (in_cluster(control) && leat_err_class(rc) != LEAT_CLASS_REJECT &&
+    } else if (in_cluster(control) && may_be_accepted(rc, error) &&
                check_at_risk(scenario->check, control->log)) {
         /* The answer was lost: it may have been accepted. */
         check_waiting(scenario->check, control->log, "its loss may have been accepted");
