@@ -18,6 +18,7 @@ void leat_groups_see(const struct leat_groups *groups, struct leat_groups_seen *
         .in_flight = groups->in_flight,
         .waits = !leat_list_empty(&groups->waiting),
         .joins = any_joins(groups),
+        .asks = !leat_list_empty(&groups->querying),
         .gathers = groups->sealed_bytes != 0 || groups->builder.record_count != 0,
         .acked = groups->acked,
     };

@@ -13,6 +13,7 @@ struct leat_groups_seen {
     bool in_flight; /* a batch is on its way to the log */
     bool waits;     /* requests wait for batches to be acked */
     bool joins;     /* joins wait for other members */
+    bool asks;      /* commits wait for answers about segment groups */
     bool gathers;   /* records are there that are in no batch on its way */
     uint64_t acked; /* batches below this number are acked */
 };
