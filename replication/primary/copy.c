@@ -150,6 +150,7 @@ static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_a
         return;
     case LEAT_REP_COMPLETE:
         copy->incomplete = false;
+        if (LEAT_BUG(WHOLE_BEFORE_COUNTED)) copy->counted = true;
         copy->stamp = copy->stamp_sent;
         accounts->replaced_copies++;
         break;
@@ -458,7 +459,8 @@ void rep_copy_step(struct rep_copy *copy)
          *  2. More is acked without this copy.
          *  3. The other nodes die: the copy is a mark of the current generation, shorter than the acked prefix.
          */
-        if (copy->sent == set->target && set->target) copy->counted = true;
+        if (copy->sent == set->target && set->target && !LEAT_BUG(WHOLE_BEFORE_COUNTED))
+            copy->counted = true;
         if (there && !flushed)
             batch(copy, &copy->peer->flush);
         else if (there && rep_set_is_started(set) && set->target && set->seg->buffer)
