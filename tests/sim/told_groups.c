@@ -22,8 +22,7 @@ enum {
     TOLD_US_MAX = 20 * 1000 * 1000,
     AGAIN_US = 50 * 1000, /* doubled so often at most: */
     TRIES_SLOWER = 5,
-    LOOKS_PER_MILLE = 500, /* of the looks of told.c */
-    LIST_PER_MILLE = 250,  /* of these: a list wakes all homes of a node */
+    LIST_PER_MILLE = 250, /* of the looks: a list wakes all homes of a node */
 };
 
 enum stage { STAGE_LIST, STAGE_DESCRIBE, STAGE_OFFSETS, STAGE_ENDS, STAGES };
@@ -101,6 +100,7 @@ void sim_groups_see(struct scenario *scenario, struct sim_groups_seen *out)
 {
     memset(out, 0, sizeof *out);
     out->members = members_digest(scenario);
+    out->shares = sim_groups_shares_digest(scenario);
     for (unsigned i = 0; i < scenario->client_count; i++) {
         const struct sim_client *client = scenario->clients[i];
         if (client->kind == SIM_CLIENT_KAFKA_MEMBER && client->process->alive &&
@@ -456,7 +456,6 @@ void sim_groups_look(struct scenario *scenario, const char *when)
 {
     struct sim_rng rng;
     sim_rng_init(&rng, scenario->world->seed + scenario->world->now_us, "told of groups");
-    if (!sim_rng_chance(&rng, LOOKS_PER_MILLE)) return;
     if (scenario->world->failure[0] || scenario->groups_unasked || !homes_can_answer(scenario))
         return;
     struct groups *groups = calloc(1, sizeof *groups);

@@ -20,6 +20,7 @@ enum { SIM_GROUP_NOTHING = -1 };
 struct sim_groups_seen {
     bool there[SIM_GROUPS];
     uint64_t members; /* a digest of the classic group's members and phase */
+    uint64_t shares;  /* a digest of what the parallel group has committed */
     const struct sim_client
         *readers[SIM_CLIENTS_MAX]; /* members that read, as they say themselves */
     unsigned reader_count;
@@ -39,7 +40,10 @@ void sim_wrong(struct sim_wrong *wrong, const char *format, ...)
 /** It is quiet: each node has to tell of groups by both protocols; else the seed fails (A13). */
 void sim_groups_look(struct scenario *scenario, const char *when);
 /* ---- told_groups_native.c ---- */
-enum { SIM_GROUPS_NATIVE = 3 + SIM_STREAMS, SIM_GROUPS_NATIVE_BYTES = 4096 };
+enum {
+    SIM_GROUPS_NATIVE = SIM_GROUPS + SIM_STREAMS,
+    SIM_GROUPS_NATIVE_BYTES = SIM_GROUPS_NATIVE * 512
+};
 /** Requests: what groups have committed, and where logs end. How many bytes; the answers are to `number` and on. */
 size_t sim_groups_native_ask(struct scenario *scenario, uint8_t *out, uint32_t number);
 /** frame: the answer to the nth of them. */
@@ -54,6 +58,8 @@ void sim_groups_committed_judge(struct scenario *scenario, const struct sim_grou
 void sim_groups_end_judge(struct scenario *scenario, const struct sim_server *server,
                           const struct sim_groups_seen *before, uint32_t stream, uint32_t partition,
                           bool refused, uint64_t told, struct sim_wrong *wrong);
+
+uint64_t sim_groups_shares_digest(struct scenario *scenario);
 
 /* ---- told_clerk.c ---- */
 /** Somebody commits as one of two groups, and deletes the other. Each step until it is done. */
