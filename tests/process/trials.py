@@ -19,7 +19,8 @@ What is checked, of each partition: every acked record is there once, at the off
 ack, in the order in which it was handed over; nothing else is there; offsets are dense. Readers that
 follow while all that happens, and never begin anew, see the same; so no offset ever has two contents.
 The end that a client is told never goes back, and is never below what was acked before it asked.
-Members of a group that come and go leave nothing out, and what was committed stays so. And each pause
+Members of a group that come and go leave nothing out, and what was committed stays so. A log that is trimmed begins
+no earlier than was told before, and no later than somebody asked for; nothing behind that is lost. And each pause
 ends: nobody waits longer than 60 s for anything once all is healed.
 """
 import argparse
@@ -43,7 +44,8 @@ from netns import FarCluster
 from rig import LEAT, WAIT_S, Failure, check, equal, process_end, until
 import tied
 
-STREAMS = {'m': (4, 'memory', '256K'), 'd': (2, 'disk', '64K')}  # streamlets, level, a segment's bytes
+STREAMS = {'m': (4, 'memory', '256K'), 'd': (2, 'disk', '64K'), 't': (1, 'disk', '64K')}  # streamlets, level, a segment's bytes
+TRIMMED = 't'  # records of it are given up all the time
 LINES, EVERY_S = 10, 0.01                         # what a producer hands over, how often
 
 
@@ -128,6 +130,7 @@ class Tail:
 
     def __init__(self, cluster, stream):
         self.rows = []
+        self.ends = {}  # partition: behind what was read
         self.process = cluster.leat_start('consume', stream, '--format', '%p %o %v')
         self.thread = threading.Thread(target=self.hear, daemon=True)
         self.thread.start()
@@ -136,29 +139,77 @@ class Tail:
         try:
             for text in self.process.stdout:
                 self.rows.append(text)
+                partition, offset, _ = text.split(b' ', 2)
+                self.ends[int(partition)] = int(offset) + 1
         except (ValueError, OSError):
             pass
 
-    def end(self, count, what):
+    def end(self, feeds, what):
+        wanted = {f.streamlet: f.count for f in feeds}
         try:
-            until(lambda: len(self.rows) >= count or self.process.poll() is not None, f'{what}: {count} records')
+            until(lambda: self.ends == wanted or self.process.poll() is not None, f'{what}: it reads to {wanted}')
         except Failure as failure:
-            raise Failure(f'{failure}; it has {len(self.rows)}')
+            raise Failure(f'{failure}; it is at {self.ends}')
         self.process.send_signal(signal.SIGINT)
         self.process.wait(WAIT_S)
         self.thread.join(WAIT_S)
         return [row.decode().rstrip('\n') for row in self.rows]
 
 
-class Ends:
-    """Somebody who asks again and again where the logs of a stream end, by way of any node. An owner of before that does not know
-    yet that others have its logs may answer what it knew: under the last epoch of a log its end covers all that was acked and told
-    before, and under none does it go back."""
+class Trimmer:
+    """Somebody who gives up records of a stream's partitions, again and again; now and then fewer than before. Where nobody
+    answered it may have been done, or not, or later."""
 
-    def __init__(self, cluster, stream, feeds):
-        self.cluster, self.stream = cluster, stream
+    def __init__(self, cluster, stream, feeds, dice):
+        self.cluster, self.stream, self.dice = cluster, stream, random.Random(dice.random())
+        self.feeds = {f.streamlet: f for f in feeds if f.stream == stream}
+        self.asked = dict.fromkeys(self.feeds, 0)  # the most that anybody has asked for
+        self.told = dict.fromkeys(self.feeds, 0)   # where the log begins at least
+        self.answers, self.failed = 0, None
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def trim(self):
+        streamlet = self.dice.choice(list(self.feeds))
+        acked = len(self.feeds[streamlet].offsets)
+        before = max(0, acked - self.dice.randrange(1, 4000))
+        self.asked[streamlet] = max(self.asked[streamlet], before)
+        done = self.cluster.leat('stream', 'trim', self.stream, '--streamlet', streamlet, '--log', 0, '--before', before, code=None)
+        if done.returncode != 0:
+            return
+        begins = int(done.stdout.split()[-1])
+        lowest = max(before, self.told[streamlet])
+        check(lowest <= begins <= self.asked[streamlet], f'{self.stream} partition {streamlet} is told to begin at {begins} by who '
+              f'gives up what is before {before}; it began at {self.told[streamlet]}, and nobody asked for more than {self.asked[streamlet]}')
+        self.told[streamlet] = begins
+        self.answers += 1
+
+    def run(self):
+        try:
+            while not self.over.wait(self.dice.uniform(0.1, 1)):  # between two trims
+                self.trim()
+        except Exception as error:
+            self.failed = error
+
+    def end(self):
+        self.over.set()
+        self.thread.join(2 * WAIT_S)
+        if self.failed:
+            raise self.failed
+        check(self.answers > 0, f'nothing of {self.stream} was given up')
+
+
+class Ends:
+    """Somebody who asks again and again where the logs of a stream begin and end, by way of any node. An owner of before that does not know
+    yet that others have its logs may answer what it knew: under the last epoch of a log its end covers all that was acked and told
+    before, its beginning all that was told to be given up, and under none does one of these go back."""
+
+    def __init__(self, cluster, stream, feeds, trimmer):
+        self.cluster, self.stream, self.trimmer = cluster, stream, trimmer
         self.feeds = {f.streamlet: f for f in feeds if f.stream == stream}
         self.ends = dict.fromkeys(self.feeds, 0)
+        self.begins = dict.fromkeys(self.feeds, 0)
         self.short = []  # (streamlet, epoch, what was wrong)
         self.epochs = dict.fromkeys(self.feeds, 0)
         self.under = {}  # (streamlet, epoch): the highest end that was told
@@ -170,6 +221,7 @@ class Ends:
 
     def ask(self):
         acked = {streamlet: len(feed.offsets) for streamlet, feed in self.feeds.items()}
+        given_up = dict(self.trimmer.told) if self.trimmer else dict.fromkeys(self.feeds, 0)
         told = self.cluster.leat('stream', 'describe', self.stream, '--json', code=None)
         for log in json.loads(told.stdout)['log_list'] if told.stdout else ():
             if log['state'] != 'ok':
@@ -179,12 +231,22 @@ class Ends:
             if end < max(self.ends[streamlet], acked[streamlet]):
                 self.short.append((streamlet, log['epoch'], f'{self.stream} partition {streamlet} ends at {end}, though '
                                    f'{acked[streamlet]} records were acked and it ended at {self.ends[streamlet]} before: {log}'))
+            self.begin_check(log, max(self.begins[streamlet], given_up[streamlet]))
             of_epoch = streamlet, log['epoch']
             if end < self.under.get(of_epoch, 0):
                 self.back.append(f'{self.stream} partition {streamlet} ended at {self.under[of_epoch]} under this epoch before: {log}')
             self.under[of_epoch] = max(self.under.get(of_epoch, 0), end)
             self.ends[streamlet] = max(self.ends[streamlet], end)
             self.epochs[streamlet] = max(self.epochs[streamlet], log['epoch'])
+
+    def begin_check(self, log, lowest):
+        streamlet, begin = log['streamlet'], log['first_offset']
+        most = self.trimmer.asked[streamlet] if self.trimmer else 0
+        check(begin <= most, f'{self.stream} partition {streamlet} begins at {begin}, and nobody gave up more than {most}: {log}')
+        if begin < lowest:
+            self.short.append((streamlet, log['epoch'], f'{self.stream} partition {streamlet} begins at {begin}, though it began at '
+                               f'{lowest} before: {log}'))
+        self.begins[streamlet] = max(self.begins[streamlet], begin)
 
     def run(self):
         try:
@@ -264,23 +326,48 @@ class Members:
                 return self.runs
 
 
-def verify(feeds, rows, what):
-    """rows: 'partition offset value', as read; feeds: whose acks they must be."""
+def lines_check(feed, got, asked, what):
+    """got: [(offset, value)], as read one after the other; asked: no more than so many records were given up meanwhile. Returns what
+    would be next."""
+    due = 0
+    for offset, value in got:
+        check(offset == due or due < offset <= asked, f'{what}: offset {offset} where {due} was due (value {value!r}; {asked} may be gone)')
+        wanted = feed.line(offset + 1) if offset < feed.count else 'nothing'
+        check(value == wanted, f'{what}: {value!r} at offset {offset}, not {wanted!r}')
+        due = offset + 1
+    return due
+
+
+def by_partition(rows):
+    """rows: 'partition offset value', as read."""
     seen = {}
     for row in rows:
         partition, offset, value = row.split(' ', 2)
         seen.setdefault(int(partition), []).append((int(offset), value))
+    return seen
+
+
+def verify(feeds, rows, what, trimmer=None):
+    """feeds: whose acks the rows must be, but for what the trimmer gave up."""
+    seen = by_partition(rows)
     for feed in feeds:
         got = seen.pop(feed.streamlet, [])
         name = f'{what}, {feed.stream} partition {feed.streamlet}'
-        for i, (offset, value) in enumerate(got):
-            check(offset == i, f'{name}: offset {offset} where {i} was due (value {value!r})')
-            wanted = feed.line(i + 1) if i < feed.count else 'nothing'
-            check(value == wanted, f'{name}: {value!r} at offset {offset}, not {wanted!r}')
-        equal(len(got), feed.count, f'{name}: records')
+        end = lines_check(feed, got, trimmer.asked[feed.streamlet] if trimmer else 0, name)
+        equal(end, feed.count, f'{name}: records')
         for i, offset in enumerate(feed.offsets):
             check(offset in (i, -1), f'{name}: line {i + 1} was acked with offset {offset}')
     equal(seen, {}, f'{what}: partitions that nobody wrote')
+
+
+def verify_begins(feeds, rows, trimmer):
+    """rows: as read when nothing is given up any more: what was told to be gone is not there, and nothing else is missing."""
+    seen = by_partition(rows)
+    for feed in feeds:
+        offsets = [offset for offset, _ in seen[feed.streamlet]]
+        name = f'read back, {feed.stream} partition {feed.streamlet}'
+        check(offsets[0] >= trimmer.told[feed.streamlet], f'{name}: it begins at {offsets[0]}, and {trimmer.told[feed.streamlet]} was told')
+        equal(len(offsets), feed.count - offsets[0], f'{name}: records from its beginning on')
 
 
 def verify_members(feeds, runs):
@@ -319,7 +406,8 @@ class Round:
                          '--durability', level, '--segment-bytes', segment_bytes)
         self.feeds = [Feed(cluster, name, s) for name, kind in self.names.items() for s in range(STREAMS[kind][0])]
         self.tails = {name: Tail(cluster, name) for name in self.names}
-        self.ends = [Ends(cluster, name, self.feeds) for name in self.names]
+        self.trimmers = {name: Trimmer(cluster, name, self.feeds, dice) for name, kind in self.names.items() if kind == TRIMMED}
+        self.ends = [Ends(cluster, name, self.feeds, self.trimmers.get(name)) for name in self.names]
         self.members = Members(cluster, f'd{number}', dice)
 
     def owners(self):
@@ -334,14 +422,20 @@ class Round:
 
     def end(self):
         self.members.stop()
+        for trimmer in self.trimmers.values():
+            trimmer.end()
         for feed in self.feeds:
             feed.end()
         for ends in self.ends:
             ends.end()
         for name, kind in self.names.items():
             feeds = [f for f in self.feeds if f.stream == name]
-            verify(feeds, self.cluster.consume(name, '--format', '%p %o %v'), 'read back')
-            verify(feeds, self.tails[name].end(sum(f.count for f in feeds), f'the reader of {name}'), 'followed')
+            trimmer = self.trimmers.get(name)
+            rows = self.cluster.consume(name, '--format', '%p %o %v')
+            verify(feeds, rows, 'read back', trimmer)
+            if trimmer:
+                verify_begins(feeds, rows, trimmer)
+            verify(feeds, self.tails[name].end(feeds, f'the reader of {name}'), 'followed', trimmer)
             if kind == 'd':
                 verify_members(feeds, self.members.end(sum(f.count for f in feeds)))
                 if self.members.gave_up:
