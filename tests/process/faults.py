@@ -14,6 +14,8 @@ Kinds:
   remake  kill -9 of a node with copies, and of the owner while those copies are made anew elsewhere
   chain   kill -9 of an owner, of the leader amid the recovery, and of a third node when the first one is back
   room    kill -9 of all nodes at once; they come back one by one, in any order
+  rot     a bit flips in the file of a closed segment while its node runs; another node has the segment whole. The node is to name
+          the damage and to have the right bytes again, there or in another copy
   cut     an owner's cable is cut (both ways, nobody is told), and mended later
   oneway  an owner can send nothing to one other node, but hears it: some logs move, or none
   parted  an owner and one other node can send each other nothing
@@ -27,16 +29,17 @@ Kinds:
 All from `cut` on need network namespaces, and a mount namespace for the small disks.
 """
 import errno
+import json
 import os
 import signal
 import subprocess
 import time
 
 from netns import ip, tc
-from rig import WAIT_S, equal, on_end, process_end, until
+from rig import CLOSED, FLUSHED, WAIT_S, check, equal, on_end, process_end, until
 from short_memory import MIB, ShortMemory
 
-NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'short', 'stuff', 'stale', 'remake', 'chain', 'room')
+NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'short', 'stuff', 'stale', 'remake', 'chain', 'room', 'rot')
 FAR_KINDS = ('cut', 'oneway', 'parted', 'split', 'unled', 'late', 'lag', 'slow', 'full')
 WITH_ANOTHER = ('pair', 'oneway', 'parted', 'split', 'stale', 'remake', 'chain', 'late', 'lag')
 LASTS_S = {'slow': (1, 4), 'full': (3, 6), 'stuff': (1, 3), 'short': (1, 3)}  # what takes its time to be felt
@@ -58,8 +61,10 @@ def blackhole(change, sender, receiver):
 class Fault:
     """One trial's. struck: the nodes that the fault hits."""
 
-    def __init__(self, cluster, kind, victim, second, leader, dice):
+    def __init__(self, cluster, kind, victim, second, leader, dice, streams=()):
         self.cluster, self.kind, self.dice = cluster, kind, dice
+        self.streams = streams  # whose segments stay
+        self.rotten = None  # (stream, row, where in the segment, what was there)
         self.victim, self.second, self.leader = victim, second, leader
         self.stopped = None  # the process that stands still
         self.stuffing = None
@@ -145,6 +150,30 @@ class Fault:
             self.back(i)
             time.sleep(self.dice.choice((0, 0.1, 0.5)))  # how far apart is what is tried
         self.ready(*order)
+
+    def whole_elsewhere(self):
+        """[(stream, row)]: closed segments of the victim that another node has in its file, too."""
+        ids = {json.loads(self.cluster.leat('stream', 'describe', name, '--json').stdout)['id']: name for name in self.streams}
+        what = lambda r: tuple(r[k] for k in ('stream', 'streamlet', 'log', 'segment', 'extent', 'extent_crc'))
+        there = lambda i: [r for r in self.cluster.nodes[i].rows() if r['state'] == CLOSED and r['flags'] & FLUSHED and r['stream'] in ids]
+        others = {what(r) for i in self.all() if i != self.victim for r in there(i)}
+        return [(ids[r['stream']], r) for r in there(self.victim) if what(r) in others]
+
+    def rot(self, on):
+        node = self.cluster.nodes[self.victim]
+        if on:
+            stream, row = self.dice.choice(until(self.whole_elsewhere, f'n{self.victim} has closed segments'))
+            at = self.dice.randrange(row['extent'])
+            self.rotten = stream, row, at, node.segment_bytes(row)[at]
+            node.segment_flip(row, at, mask=1 << self.dice.randrange(8))
+            return
+        stream, row, at, byte = self.rotten
+        log, s = f'log {row["stream"]}/{row["streamlet"]}/{row["log"]}', row['segment']
+        copy_gone = lambda: not any(r == row for r in node.rows())
+        mended = lambda: copy_gone() or node.segment_bytes(row)[at] == byte
+        # A backup's owner hears of the damage at its next audit, 30 s later at most, and copies are made after a while.
+        until(mended, f'{log}: segment {s}, byte {at} is right again at n{self.victim}, or another copy is made', 3 * WAIT_S)
+        node.node_log_wait(rf'{log}: (segment {s} is mended|the copy of segment {s} here is damaged|the file of segment {s} was damaged)')
 
     def stop(self, on):
         process = self.cluster.nodes[self.victim].process

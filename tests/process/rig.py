@@ -314,16 +314,16 @@ class Server:
             file.seek(row['at'])
             file.write(said)
 
-    def segment_flip(self, row, at, count=1):
-        self.flip(os.path.join('store', str(row['file'])), row['unit'] * SLOT_UNIT + at, count)
+    def segment_flip(self, row, at, count=1, mask=0x5a):
+        self.flip(os.path.join('store', str(row['file'])), row['unit'] * SLOT_UNIT + at, count, mask)
 
-    def flip(self, name, at, count=1):
+    def flip(self, name, at, count=1, mask=0x5a):
         with open(self.path(name), 'r+b') as file:
             file.seek(at)
             old = file.read(count)
             equal(len(old), count, f'bytes of {name} at {at}')
             file.seek(at)
-            file.write(bytes(b ^ 0x5a for b in old))
+            file.write(bytes(b ^ mask for b in old))
 
     def segment_bytes(self, row):
         with open(self.path('store', str(row['file'])), 'rb') as file:

@@ -420,6 +420,18 @@ class Round:
                 found.setdefault(log['node'], []).append(feed)
         return found
 
+    def untrimmed(self):
+        return [name for name in self.names if name not in self.trimmers]
+
+    def look(self, name):
+        """A new reader, while producers go on."""
+        acked = {f: len(f.offsets) for f in self.feeds if f.stream == name}
+        seen = by_partition(self.cluster.consume(name, '--format', '%p %o %v'))
+        for feed, least in acked.items():
+            what = f'read amid a trial, {name} partition {feed.streamlet}'
+            end = lines_check(feed, seen.get(feed.streamlet, []), 0, what)
+            check(end >= least, f'{what}: it ends at {end}, and {least} records were acked before')
+
     def end(self):
         self.members.stop()
         for trimmer in self.trimmers.values():
@@ -499,7 +511,7 @@ class Trials:
         leader = self.leader()
         victim = self.victim(kind, owners, leader)
         second = self.second(kind, victim, leader)
-        self.fault = fault = Fault(self.cluster, kind, victim, second, leader, self.dice)
+        self.fault = fault = Fault(self.cluster, kind, victim, second, leader, self.dice, self.round.untrimmed())
         struck = [feed for node in fault.struck for feed in owners.get(f'n{node}', [])]
         led = leader in fault.struck
         waits = [feed.expect() for feed in self.round.feeds]
@@ -513,6 +525,8 @@ class Trials:
             until(going, f'trial {number} ({kind} of n{victim}): all go on')
         longest = max(feed.longest for feed in self.round.feeds)
         time.sleep(self.dice.choice(LASTS_S.get(kind, (0, 0, 0.1, 0.5, 1, 2))))  # how long it is away is what is tried
+        if fault.rotten:
+            self.round.look(fault.rotten[0])
         fault.heal()
         until(going, f'trial {number} ({kind} of n{victim}): all go on once all are back')
         ms = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed in struck]
