@@ -362,7 +362,7 @@ int main(int argc, char **argv)
         if (option && !value_take(&asked, option, optarg)) return 2;
     }
     struct sim_setting setting = {.nodes = asked.nodes,
-                                  .hard = flags.hard || asked.bug,
+                                  .hard = flags.hard,
                                   .deletes = flags.deletes,
                                   .hasty = flags.hasty,
                                   .bug = asked.bug};
