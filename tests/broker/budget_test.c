@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/intake.h"
 #include "broker/net/core.h"
 #include "groups/classic.h"
 #include "wire/frame.h"
@@ -117,6 +118,111 @@ static void half_of_a_pool_is_for_others_copies(void **state)
     assert_int_equal(leat_node_own_pool_bytes(0, false), 0);
 }
 
+/* What a core has at most, beside the pool, as broker/net/budget.c names its parts. */
+static uint64_t most_of_core(uint64_t memory, uint32_t cores, uint64_t buffers, uint64_t frames)
+{
+    const uint64_t calls = leat_node_structs(memory, cores, LEAT_CORE_CALLS_MAX) * 3 * KIB;
+    const uint64_t output = leat_node_output_bytes(memory, cores);
+    const uint64_t parts[] = {
+        2 * MIB, /* of tables, and where answers are written */
+        LEAT_CORE_OWN_BYTES,
+        leat_core_stocks_bytes(memory, cores),
+        output,
+        calls > output / 4 ? calls - output / 4
+                           : 0, /* a quarter of the answers' part is for calls */
+        buffers * LEAT_DISK_BUFFER_BYTES,
+        leat_node_intake_bytes(frames),
+        LEAT_WANT_BYTES_MAX + 256 * KIB, /* the frame that may always grow */
+        LEAT_INTAKE_SMALLS_BYTES,
+        LEAT_INTAKE_STRANGERS_BYTES,
+        leat_node_warm_bytes(memory, cores),
+        leat_node_rest_bytes(memory, cores),
+        leat_node_door_bytes(memory, cores),
+        LEAT_UNPACKER_BYTES,
+        leat_node_structs(memory, cores, LEAT_CORE_CALLS_MAX) * (uint64_t)LEAT_FRONT_REQUEST_BYTES,
+    };
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+        bytes += parts[i];
+    return bytes;
+}
+
+/* What a core has as a rule, beyond the least that the overhead has of it. */
+static uint64_t rule_of_core(uint64_t memory, uint32_t cores)
+{
+    return leat_node_warm_bytes(memory, cores) + leat_node_rest_bytes(memory, cores) +
+           leat_node_door_bytes(memory, cores) +
+           within(memory / 64 / cores, 0, LEAT_UNPACKER_BYTES) +
+           leat_node_output_bytes(memory, cores) - LEAT_OUTPUT_BYTES_MIN;
+}
+
+struct sums {
+    uint64_t rule, most; /* of all parts beside the pool: as a rule; at the same moment */
+};
+
+static struct sums sums_of(uint64_t memory, uint32_t cores)
+{
+    uint32_t buffers = 0;
+    uint64_t frames = 0;
+    struct sums sums = {.rule = leat_node_overhead(memory, cores, &buffers, &frames)};
+    const uint64_t whole = sums.rule + cores * rule_of_core(memory, cores);
+    if (whole + LEAT_ARENA_STEP_BYTES <= memory) sums.rule = whole; /* else one step comes first */
+    sums.most = 10 * MIB + leat_node_peers_bytes(memory) +
+                LEAT_GROUPS_HOMES * leat_node_group_bytes(memory) + leat_node_tables_bytes(memory) +
+                leat_node_forwards_bytes(memory, cores) +
+                cores * most_of_core(memory, cores, buffers, frames);
+    return sums;
+}
+
+static uint64_t less(uint64_t of, uint64_t bytes)
+{
+    return of > bytes ? of - bytes : 0;
+}
+
+/* The pool has the whole steps that both sums leave. Logs and stored segments have the rest: 16 MiB of the first sum
+ * are theirs, of which 8 MiB are never the pool's. */
+static void assert_split(uint64_t memory, uint32_t cores)
+{
+    const struct sums sums = sums_of(memory, cores);
+    const uint64_t bound = memory + memory / 10 + 28 * MIB;
+    uint64_t left = less(memory + 16 * MIB, sums.rule);
+    if (left > less(bound, sums.most)) left = less(bound, sums.most);
+    uint64_t pool = less(left, 8 * MIB);
+    if (pool > less(memory, sums.rule)) pool = less(memory, sums.rule);
+    pool -= pool % LEAT_ARENA_STEP_BYTES;
+    assert_int_equal(leat_node_pool_bytes(memory, cores), pool);
+    assert_int_equal(leat_node_heap_room(memory, cores), left - pool);
+}
+
+/* Goal: a budget is kept by what its parts take as a rule, and exceeded by no more than a tenth and 28 MiB when all
+ * parts are full at once; the pool has all that is left. */
+static void pool_has_what_both_sums_leave(void **state)
+{
+    (void)state;
+    for (unsigned c = 0; c < sizeof ANY_CORES / sizeof *ANY_CORES; c++)
+        for (uint64_t memory = MIB; memory < MIB * MIB; memory += memory / 32 + 4097)
+            assert_split(memory, ANY_CORES[c]);
+}
+
+/* Goal: the smallest budgets give up parts of the first sum for one step of pool, larger ones give up none. */
+static void pool_of_one_step_comes_before_parts(void **state)
+{
+    (void)state;
+    for (uint32_t cores = 1; cores <= 4; cores++) {
+        uint64_t little = MIB, enough = 1024 * MIB * cores; /* for all parts and one step */
+        while (enough - little > 1) {
+            uint64_t memory = little + (enough - little) / 2;
+            uint32_t buffers;
+            uint64_t frames;
+            uint64_t overhead = leat_node_overhead(memory, cores, &buffers, &frames);
+            bool whole = sums_of(memory, cores).rule > overhead;
+            *(whole ? &enough : &little) = memory;
+        }
+        assert_split(little, cores);
+        assert_split(enough, cores);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +230,8 @@ int main(void)
         cmocka_unit_test(all_cores_have_their_share_within_bounds),
         cmocka_unit_test(frames_have_room_beside_the_largest),
         cmocka_unit_test(overhead_counts_buffers_and_frames_of_each_core),
+        cmocka_unit_test(pool_has_what_both_sums_leave),
+        cmocka_unit_test(pool_of_one_step_comes_before_parts),
         cmocka_unit_test(half_of_a_pool_is_for_others_copies),
     };
     return cmocka_run_group_tests_name("broker budget", tests, NULL, NULL);
