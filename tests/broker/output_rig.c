@@ -20,7 +20,7 @@ static size_t conn_copied(const struct leat_conn *conn)
 
 static size_t conn_queued(const struct leat_conn *conn)
 {
-    return conn->copied;
+    return conn->copied + conn->mapped;
 }
 
 static uint64_t conn_taken(const struct leat_conn *conn)
@@ -125,6 +125,9 @@ void desk_free(struct desk *desk)
         leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     }
     assert_int_equal(desk->core.output.kept, 0);
+    assert_true(leat_list_empty(&desk->core.output.keepers));
+    assert_true(leat_list_empty(&desk->core.output.lasts));
+    assert_false(leat_output_crowded(&desk->core.output));
     free(desk);
 }
 

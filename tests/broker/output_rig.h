@@ -12,7 +12,8 @@ enum { PEERS = 16, MIB = 1024 * 1024 };
 struct leat_conn {
     const struct desk *desk;
     uint32_t address;
-    size_t copied; /* bytes that the peer has not taken */
+    size_t copied; /* bytes that the peer has not taken, in the core's memory */
+    size_t mapped; /* likewise, not in the core's memory */
     uint64_t taken;
     bool closed;
 };
