@@ -93,6 +93,22 @@ static void shares_end_at_their_last_byte(void **state)
     desk_free(desk);
 }
 
+/* Goal: a slow connection is read from again when it is no more over its share, though few bytes are queued. */
+static void who_is_over_its_share_is_not_drained(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_peer *peer = &desk->peers[0];
+    desk->conns[0].copied = 2 * MIB + 1;
+    assert_true(leat_peer_is_slow(peer));
+    leat_peer_drained(peer);
+    assert_int_equal(peer->paused, LEAT_PAUSE_SLOW);
+    desk->conns[0].copied--;
+    leat_peer_drained(peer);
+    assert_int_equal(peer->paused, 0);
+    desk_free(desk);
+}
+
 /* Goal: calls of all addresses have the whole account, and of one address half, to the byte; also calls of connections
  * that have gone. Other nodes are no address. */
 static void calls_have_all_room_and_an_address_half(void **state)
@@ -397,6 +413,7 @@ int main(void)
         cmocka_unit_test(small_answer_goes_to_who_owes),
         cmocka_unit_test(answer_needs_its_own_bytes),
         cmocka_unit_test(shares_end_at_their_last_byte),
+        cmocka_unit_test(who_is_over_its_share_is_not_drained),
         cmocka_unit_test(calls_have_all_room_and_an_address_half),
         cmocka_unit_test(line_is_not_passed),
         cmocka_unit_test(late_address_does_not_pass_others),

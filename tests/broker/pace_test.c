@@ -381,6 +381,150 @@ static void who_goes_waits_no_more(void **state)
     desk_free(desk);
 }
 
+/* Goal: the first turn calls one connection that waits; then twice as many in each turn, up to a limit, until a turn
+ * has used half of its time. */
+static void as_many_are_called_as_have_been_cheap(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_pace *pace = &desk->core.pace;
+    uint32_t width = 1;
+    for (unsigned i = 0; i < 8; i++) {
+        assert_int_equal(pace->width, width);
+        pace->left_us = LEAT_PACE_TURN_US / 2 + 1;
+        leat_pace_turn_end(&desk->core);
+        if (width < LEAT_PACE_CALLED_MAX) width *= 2;
+    }
+    pace->left_us = LEAT_PACE_TURN_US / 2;
+    leat_pace_turn_end(&desk->core);
+    assert_int_equal(pace->width, 1);
+    desk_free(desk);
+}
+
+/* Goal: a request takes some of a turn's time, however short it is. A connection without a second request in the same
+ * turn does not wait. */
+static void request_alone_does_not_wait(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < 3; i++) {
+        desk->wants[0] = 1;
+        reads(desk, 0);
+        assert_int_equal(desk->wants[0], 0);
+        assert_int_equal(desk->core.pace.left_us, LEAT_PACE_TURN_US - LEAT_PACE_COST_US_MIN);
+        leat_pace_turn_end(&desk->core);
+    }
+    assert_null(desk->world.mail);
+    desk_free(desk);
+}
+
+static void mail_deliver(struct desk *desk)
+{
+    struct leat_mail *mail = desk->world.mail;
+    desk->world.mail = NULL;
+    assert_non_null(mail);
+    mail->deliver(&desk->core, mail);
+}
+
+static struct desk *desk_with_work(struct work *works, unsigned count)
+{
+    struct desk *desk = desk_new();
+    desk->core.pace.left_us = 0;
+    for (unsigned i = 0; i < count; i++) {
+        works[i] = (struct work){.desk = desk};
+        leat_pace_run(&desk->peers[i], &works[i].step, work_run);
+    }
+    assert_int_equal(desk->done_count, 0);
+    desk->core.pace.width = count;
+    return desk;
+}
+
+/* Goal: one connection is called even where requests have used the turn up; another one only while time is left, to the
+ * microsecond. */
+static void one_is_called_in_any_turn_and_more_while_time_is_left(void **state)
+{
+    (void)state;
+    const int64_t left[] = {0, 5000, 5001};
+    const unsigned done[] = {1, 1, 2};
+    for (unsigned i = 0; i < 3; i++) {
+        struct work works[3];
+        struct desk *desk = desk_with_work(works, 3);
+        desk->core.pace.left_us = left[i];
+        mail_deliver(desk); /* each work takes 5 ms */
+        assert_int_equal(desk->done_count, done[i]);
+        desk_free(desk);
+    }
+}
+
+/* Goal: work waits behind work that waits, though this turn has time; it is done at once while a microsecond is left.
+ * */
+static void work_waits_behind_others_and_for_time(void **state)
+{
+    (void)state;
+    struct work works[3];
+    struct desk *desk = desk_with_work(works, 1);
+    desk->core.pace.left_us = LEAT_PACE_TURN_US;
+    works[1] = works[2] = works[0];
+    leat_pace_run(&desk->peers[1], &works[1].step, work_run);
+    assert_int_equal(desk->done_count, 0);
+    mail_deliver(desk);
+    desk->core.pace.left_us = LEAT_PACE_TURN_US;
+    mail_deliver(desk);
+    assert_int_equal(desk->done_count, 2);
+    desk->core.pace.left_us = 1;
+    leat_pace_run(&desk->peers[2], &works[2].step, work_run);
+    assert_int_equal(desk->done_count, 3);
+    desk_free(desk);
+}
+
+/* Goal: connections that are called for their answers write them, in their order, though the turn's time is over by
+ * then; a call for an answer is no call for a request, and the next call is for no answer. */
+static void called_answers_are_written(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_peer *peers = desk->peers;
+    struct leat_pace *pace = &desk->core.pace;
+    pace->left_us = 0;
+    for (unsigned i = 0; i < 2; i++)
+        assert_false(leat_pace_answer(&peers[i]));
+    leat_pace_turn_end(&desk->core);
+    pace->width = 2;
+    mail_deliver(desk);
+    assert_ptr_equal(desk->core.answer_peers.next, &peers[0].answers);
+    assert_ptr_equal(desk->core.answer_peers.prev, &peers[1].answers);
+    pace->left_us = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        leat_list_remove(&peers[i].answers);
+        assert_false(leat_pace_begin(&peers[i])); /* its request has its own turn */
+        assert_true(leat_pace_answer(&peers[i]));
+        leat_pace_end(&peers[i]);
+    }
+    leat_pace_turn_end(&desk->core);
+    pace->width = 2;
+    mail_deliver(desk);
+    assert_true(leat_list_empty(&desk->core.answer_peers));
+    pace->left_us = 0;
+    assert_true(leat_pace_begin(&peers[0]));
+    assert_true(leat_pace_begin(&peers[1]));
+    leat_pace_end(&peers[1]);
+    desk_free(desk);
+}
+
+/* Goal: a connection that comes back has been called for nothing. */
+static void who_comes_back_has_not_been_called(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_peer *peer = &desk->peers[0];
+    peer->pace.frame_due = peer->pace.answer_due = peer->pace.answer_waits = true;
+    leat_pace_forget(peer);
+    desk->core.pace.left_us = 0;
+    assert_false(leat_pace_begin(peer));
+    assert_false(leat_pace_answer(peer));
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +539,12 @@ int main(void)
         cmocka_unit_test(rest_of_a_request_is_left_for_a_later_turn),
         cmocka_unit_test(last_answers_of_a_turn),
         cmocka_unit_test(who_goes_waits_no_more),
+        cmocka_unit_test(as_many_are_called_as_have_been_cheap),
+        cmocka_unit_test(request_alone_does_not_wait),
+        cmocka_unit_test(one_is_called_in_any_turn_and_more_while_time_is_left),
+        cmocka_unit_test(work_waits_behind_others_and_for_time),
+        cmocka_unit_test(called_answers_are_written),
+        cmocka_unit_test(who_comes_back_has_not_been_called),
     };
     return cmocka_run_group_tests_name("broker pace", tests, NULL, NULL);
 }

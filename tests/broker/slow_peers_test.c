@@ -452,6 +452,86 @@ static void who_is_idle_is_closed(void **state)
     free(desk);
 }
 
+/* Goal: each slow connection is looked at again, and so are reads that wait, at each look. */
+static void slow_ones_go_on_together(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_core_hooks hooks = leat_core_hooks;
+    hooks.drained = on_drained;
+    desk->node.hooks = &hooks;
+    for (unsigned i = 0; i < 2; i++) {
+        desk->conns[i].queued = LEAT_PEER_QUEUED_BYTES_MAX + 1;
+        assert_true(leat_peer_is_slow(&desk->peers[i]));
+    }
+    drained = 0;
+    leat_peer_slow_tick(&desk->core); /* neither has taken anything */
+    assert_int_equal(drained, 1);
+    desk->conns[0].queued = desk->conns[1].queued = 0;
+    leat_peer_slow_tick(&desk->core);
+    for (unsigned i = 0; i < 2; i++)
+        assert_false(desk->conns[i].paused);
+    assert_ptr_equal(desk->core.answer_peers.next, &desk->peers[0].answers);
+    assert_ptr_equal(desk->core.answer_peers.prev, &desk->peers[1].answers);
+    free(desk);
+}
+
+/* Goal: the time for answers does not begin again with each answer. It does with the first answer after all were
+ * taken. */
+static void time_for_answers_begins_with_the_first(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < 2; i++) {
+        desk->conns[i].queued = 1000;
+        leat_peer_owes(&desk->peers[i]);
+    }
+    pass(desk, SECOND);
+    desk->conns[1].queued = 0;
+    pass(desk, LEAT_PEER_STALL_US - SECOND);
+    desk->conns[1].queued = 1000;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_false(desk->conns[i].closed);
+        leat_peer_owes(&desk->peers[i]);
+    }
+    pass(desk, SECOND);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(desk->conns[i].closed, i == 0);
+    free(desk);
+}
+
+/* Goal: a connection whose frame has come whole has no limit of time for one. */
+static void whole_frame_has_no_limit(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    leat_peer_expect(&desk->peers[0]);
+    leat_peer_expect_nothing(&desk->peers[0]);
+    pass(desk, 2 * LEAT_PEER_FRAME_US);
+    assert_false(desk->conns[0].closed);
+    free(desk);
+}
+
+/* Goal: silence is allowed where a protocol has no such limit. Only strangers count as strangers, and each once. */
+static void silence_of_the_known_is_theirs(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk->peers[0].greeted = desk->peers[1].greeted = true;
+    desk->peers[1].protocol = &idle;
+    for (unsigned i = 0; i < 3; i++)
+        leat_peer_quiet_begin(&desk->peers[i]);
+    pass(desk, SECOND);
+    assert_int_equal(desk->core.stranger_count, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        leat_peer_quiet_end(&desk->peers[i]);
+        leat_peer_quiet_end(&desk->peers[i]);
+        assert_int_equal(desk->core.stranger_count, i < 2);
+        assert_false(desk->conns[i].closed);
+    }
+    free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +546,10 @@ int main(void)
         cmocka_unit_test(who_has_much_to_take_is_not_read_from),
         cmocka_unit_test(who_has_taken_enough_is_answered),
         cmocka_unit_test(who_is_idle_is_closed),
+        cmocka_unit_test(slow_ones_go_on_together),
+        cmocka_unit_test(time_for_answers_begins_with_the_first),
+        cmocka_unit_test(whole_frame_has_no_limit),
+        cmocka_unit_test(silence_of_the_known_is_theirs),
     };
     return cmocka_run_group_tests_name("broker slow_peers", tests, NULL, NULL);
 }

@@ -141,6 +141,39 @@ static void who_leaves_is_not_called(void **state)
     assert_int_equal(turns.count, 0);
 }
 
+/* Goal: the clock never goes back: neither when a member that waits is found in the clock's own round, nor when a
+ * member alone has used less than others had. */
+static void clock_does_not_go_back(void **state)
+{
+    (void)state;
+    begin();
+    leat_turns_charge(&turns, &all[0], LEAT_TURNS_CREDIT + MIB / 2); /* alone: the clock follows */
+    const uint64_t now = turns.now;
+    assert_int_equal(now, LEAT_TURNS_CREDIT + MIB / 2);
+    leat_turns_wait(&turns, &all[0]);
+    assert_ptr_equal(leat_turns_next(&turns), &all[0]);
+    assert_int_equal(turns.now, now);
+    leat_turns_leave(&turns, &all[0]);
+    leat_turns_charge(&turns, &all[1], MIB);
+    assert_int_equal(turns.now, now);
+}
+
+/* Goal: what is charged to a member counts from its credit on, also where the member has used nothing for long; and is
+ * no more than fits into the rounds. */
+static void charge_counts_from_the_credit_on(void **state)
+{
+    (void)state;
+    begin();
+    leat_turns_charge(&turns, &all[0], 1000 * (uint64_t)MIB);
+    const uint64_t least = turns.now - LEAT_TURNS_CREDIT;
+    leat_turns_wait(&turns, &all[2]);
+    leat_turns_charge(&turns, &all[1], MIB);
+    leat_turns_wait(&turns, &all[1]);
+    assert_int_equal(all[1].used, least + MIB);
+    leat_turns_charge(&turns, &all[1], 1000 * (uint64_t)MIB);
+    assert_int_equal(all[1].used, least + (LEAT_TURNS_ROUNDS - 2) * (uint64_t)MIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +183,8 @@ int main(void)
         cmocka_unit_test(what_was_used_alone_is_no_debt),
         cmocka_unit_test(debt_has_a_limit),
         cmocka_unit_test(who_leaves_is_not_called),
+        cmocka_unit_test(clock_does_not_go_back),
+        cmocka_unit_test(charge_counts_from_the_credit_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,8 @@ static void desk_free(struct desk *desk)
 {
     for (unsigned i = 0; i < PEERS; i++)
         leat_unpack_forget(&desk->peers[i]);
+    assert_int_equal(desk->core.unpack.addresses.count, 0);
+    assert_null(desk->core.unpack.at);
     for (unsigned i = 0; i < PEERS; i++)
         leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     leat_unpack_fini(&desk->core);
@@ -250,6 +252,142 @@ static void a_turn_is_over_for_whoever_began_it(void **state)
     desk_free(desk);
 }
 
+/* Goal: a core without batches to check is not woken. A connection that is called waits no more by time. */
+static void who_is_called_waits_no_more(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_list by_time;
+    leat_list_init(&by_time);
+    brings(desk, 0, desk->medium, desk->medium_bytes);
+    brings(desk, 1, desk->small, desk->small_bytes);
+    assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
+    assert_int_equal(asks(desk, 1), LEAT_E_AGAIN);
+    leat_list_push_back(&by_time, &desk->peers[0].room.by_time);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(leat_unpack_waits(&desk->peers[i]), i < 2);
+    turn(desk);
+    assert_true(leat_list_empty(&by_time));
+    for (unsigned i = 0; desk->done_count < 2; i++) {
+        assert_true(i < 10);
+        turn(desk);
+    }
+    turn(desk);
+    assert_null(desk->world.mail);
+    for (unsigned i = 0; i < 2; i++)
+        assert_false(leat_unpack_waits(&desk->peers[i]));
+    desk_free(desk);
+}
+
+/* Goal: a connection that no longer asks keeps nobody waiting: neither with its place in line, nor with a batch that is
+ * half checked. */
+static void who_leaves_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    brings(desk, 0, desk->medium, desk->medium_bytes);
+    brings(desk, 1, desk->small, desk->small_bytes);
+    brings(desk, 2, desk->small, desk->small_bytes);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(asks(desk, i), LEAT_E_AGAIN);
+    leat_unpack_leave(&desk->peers[1]); /* not the one whose batch is half checked */
+    assert_ptr_equal(desk->core.unpack.at, &desk->peers[0]);
+    assert_false(leat_unpack_waits(&desk->peers[1]));
+    leat_unpack_leave(&desk->peers[0]);
+    assert_false(leat_unpack_waits(&desk->peers[0]));
+    desk->batches[0].bytes = desk->batches[1].bytes = NULL;
+    turn(desk);
+    assert_int_equal(desk->done_count, 1);
+    assert_int_equal(desk->done[0], 2);
+    desk_free(desk);
+}
+
+/* Goal: a connection that comes back has used nothing, has not been called, and its batch has not made way. */
+static void who_comes_back_begins_anew(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    brings(desk, 0, desk->small, desk->small_bytes);
+    assert_int_equal(asks(desk, 0), LEAT_OK);
+    assert_true(desk->peers[0].unpack.turn.used > 0);
+    desk->peers[0].unpack.due = desk->peers[0].unpack.tried = true;
+    leat_unpack_forget(&desk->peers[0]);
+    assert_int_equal(desk->peers[0].unpack.turn.used, 0);
+    assert_false(desk->peers[0].unpack.due);
+    assert_false(desk->peers[0].unpack.tried);
+    desk_free(desk);
+}
+
+/* Goal: a batch begins when the connection was called or nobody waits, no other batch is half checked, and the turn
+ * has a byte left. A call is for one batch. */
+static void batch_begins_in_its_turn(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_unpack *unpack = &desk->core.unpack;
+    brings(desk, 0, desk->small, desk->small_bytes);
+    brings(desk, 1, desk->medium, desk->medium_bytes);
+    brings(desk, 2, desk->small, desk->small_bytes);
+    unpack->left = 0;
+    assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
+    leat_unpack_leave(&desk->peers[0]);
+    unpack->left = 1;
+    assert_int_equal(asks(desk, 0), LEAT_OK);
+    leat_unpack_turn_end(&desk->core);
+    assert_int_equal(asks(desk, 1), LEAT_E_AGAIN); /* half checked */
+    leat_unpack_turn_end(&desk->core);
+    assert_int_equal(asks(desk, 2), LEAT_E_AGAIN);
+    assert_ptr_equal(unpack->at, &desk->peers[1]);
+    leat_unpack_leave(&desk->peers[1]);
+    brings(desk, 0, desk->small, desk->small_bytes);
+    desk->peers[0].unpack.due = true;
+    assert_int_equal(asks(desk, 0), LEAT_OK);
+    brings(desk, 0, desk->small, desk->small_bytes);
+    assert_int_equal(asks(desk, 0), LEAT_E_AGAIN); /* another connection waits */
+    desk_free(desk);
+}
+
+/* One piece of a large batch of connection 0 is checked, so that `bytes` of the batch are; others wait. */
+static bool makes_way_at(uint64_t bytes, uint64_t *out_piece, bool tried, bool others,
+                         bool others_tried)
+{
+    struct desk *desk = desk_new();
+    struct leat_unpack *unpack = &desk->core.unpack;
+    brings(desk, 0, desk->large, desk->large_bytes);
+    assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
+    if (others) {
+        brings(desk, 1, desk->small, desk->small_bytes);
+        desk->peers[1].unpack.tried = others_tried;
+        assert_int_equal(asks(desk, 1), LEAT_E_AGAIN);
+    }
+    desk->peers[0].unpack.tried = tried;
+    leat_unpack_turn_end(&desk->core);
+    const uint64_t before = unpack->at_bytes;
+    if (bytes > 0) unpack->at_bytes = bytes - *out_piece;
+    assert_int_equal(asks(desk, 0), LEAT_E_AGAIN);
+    if (bytes == 0) *out_piece = unpack->at_bytes - before;
+    if (bytes > 0) assert_int_equal(unpack->at_bytes, bytes);
+    const bool way = unpack->at == NULL;
+    assert_int_equal(way, desk->peers[0].unpack.tried != tried);
+    desk_free(desk);
+    return way;
+}
+
+/* Goal: a batch makes way once so many bytes of it are checked, and only for a batch that has not made way itself. */
+static void who_makes_way_for_whom(void **state)
+{
+    (void)state;
+    const uint64_t edge = LEAT_BATCH_BYTES_MAX;
+    uint64_t piece = 0;
+    assert_false(makes_way_at(0, &piece, false, true, false));
+    assert_true(piece > 0);
+    assert_false(makes_way_at(edge - 1, &piece, false, true, false));
+    assert_true(makes_way_at(edge, &piece, false, true, false));
+    assert_false(makes_way_at(edge, &piece, true, true, false));
+    assert_false(makes_way_at(edge, &piece, false, true, true));
+    assert_false(makes_way_at(edge, &piece, false, false, false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +395,11 @@ int main(void)
         cmocka_unit_test(one_that_can_not_come_keeps_nobody_waiting),
         cmocka_unit_test(a_turn_is_over_for_whoever_began_it),
         cmocka_unit_test(a_large_one_makes_way_and_is_done_all_the_same),
+        cmocka_unit_test(who_is_called_waits_no_more),
+        cmocka_unit_test(who_leaves_keeps_nobody_waiting),
+        cmocka_unit_test(who_comes_back_begins_anew),
+        cmocka_unit_test(batch_begins_in_its_turn),
+        cmocka_unit_test(who_makes_way_for_whom),
     };
     return cmocka_run_group_tests_name("broker unpack", tests, NULL, NULL);
 }
