@@ -75,6 +75,7 @@ void leat_own_give(struct leat_core *core, struct leat_peer *peer, size_t bytes)
 {
     assert_int_equal(core->index, 1);
     (void)known(peer);
+    assert_in_range(bytes, 1, it.own); /* a connection that gets nothing back is not woken for it */
     it.own -= bytes;
 }
 void leat_peer_begin(struct leat_peer *peer)

@@ -42,7 +42,7 @@ static void complaints_are_kept(void **state)
 {
     (void)state;
     char line[LEAT_COMPLAINT_BYTES_MAX];
-    char *kept[LEAT_COMPLAINTS_MAX] = {NULL};
+    char *kept[LEAT_COMPLAINTS_MAX + 1] = {NULL};
     struct leat_node *node = calloc(1, sizeof *node);
     assert_non_null(node);
     node->complaints = kept;
@@ -61,6 +61,7 @@ static void complaints_are_kept(void **state)
     assert_string_equal(line, "another");
     assert_int_equal(told(node), LEAT_COMPLAINTS_MAX + 1);
     assert_string_equal(last, "and 2 complaints more, see the node log");
+    assert_null(kept[LEAT_COMPLAINTS_MAX]);
     leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
     for (unsigned i = 0; i < LEAT_COMPLAINTS_MAX; i++)
         leat_mem_free(kept[i]);

@@ -15,6 +15,7 @@
 #include "broker/data/stream.h"
 #include "broker/front_logs.h"
 #include "broker/net/core.h"
+#include "tests/broker/parts.h"
 
 enum {
     ROWS = 4,
@@ -119,6 +120,9 @@ static void nodes_have_numbers(void **state)
     assert_int_equal(leat_front_self_number(&desk->core), -1);
     rows[1].self = true;
     assert_int_equal(leat_front_self_number(&desk->core), 1);
+    rows[1].self = false;
+    rows[0].self = true;
+    assert_int_equal(leat_front_self_number(&desk->core), 0);
     assert_int_equal(leat_front_node_count(&desk->core), 3);
     assert_ptr_equal(leat_front_node_info(&desk->core, 2), &rows[2].info);
     assert_int_equal(leat_front_node_number(&desk->core, 7), 0);
@@ -148,16 +152,20 @@ static void a_connection_is_told_as_it_is(void **state)
     assert_true(leat_peer_is_paused(&peer));
     leat_peer_answer_later(&peer);
     leat_peer_answer_later(&peer); /* once */
+    struct leat_peer other = {.core = &desk->core};
+    leat_list_init(&other.answers);
+    leat_peer_answer_later(&other);
     assert_ptr_equal(leat_list_pop_front(&desk->core.answer_peers), &peer.answers);
+    assert_ptr_equal(leat_list_pop_front(&desk->core.answer_peers), &other.answers);
     assert_true(leat_list_empty(&desk->core.answer_peers));
     struct leat_list line;
     leat_list_init(&line);
     leat_list_push_back(&line, &peer.stock.link);
     assert_true(leat_peer_waits_for_structs(&peer) && !leat_peer_waits_for_room(&peer));
     leat_peer_name_note(&peer, "", 0);
-    leat_peer_name_note(&peer, "first", 5);
+    leat_peer_name_note(&peer, "f", 1); /* the first, however short */
     leat_peer_name_note(&peer, "second", 6);
-    assert_string_equal(peer.name, "first");
+    assert_string_equal(peer.name, "f");
     assert_int_equal(leat_front_asks(&peer), UINT64_MAX);
     peer.address_number = 5;
     assert_int_equal(leat_front_asks(&peer), 5);
@@ -174,6 +182,7 @@ static void a_refused_connection_takes_no_memory(void **state)
     const size_t before = leat_mem_bytes(LEAT_MEM_BROKER);
     desk->core.stopping = true;
     assert_null(leat_peer_accepted(&desk->core, NULL, &protocol, 8, &handler));
+    desk->core.stopping = false;
     leat_mem_fail_at(1);
     assert_null(leat_peer_accepted(&desk->core, NULL, &protocol, 8, &handler));
     leat_mem_fail_at(0);
@@ -199,12 +208,94 @@ static void a_front_end_has_structs_of_its_own(void **state)
     leat_front_stock_close(&stock); /* none: nothing */
     assert_int_equal(leat_front_stock_open(&desk->core, 64, 3, &stock), LEAT_OK);
     assert_non_null(stock);
+    const size_t one = sizeof *stock + (size_t)3 * 64;
+    assert_true(leat_mem_bytes(LEAT_MEM_BROKER) - before < one + sizeof *stock / 2);
     leat_front_stock_left(stock, 2);
     assert_int_equal(stock->left, 2);
     leat_front_stock_close(&stock);
     assert_null(stock);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), before);
     free(desk);
+}
+
+/* Goal: all nodes are up unless one is down that may come back, this node apart. A log is on the core that all nodes
+ * reckon it to be on. */
+static void nodes_and_cores_are_told_alike(void **state)
+{
+    struct desk *desk = desk_new();
+    struct leat_member rows[2] = {{.number = 0, .info = {.state = LEAT_NODE_UP}},
+                                  {.number = 1, .info = {.state = LEAT_NODE_UP}}};
+    (void)state;
+    assert_true(leat_all_nodes_up(&desk->core)); /* a server alone */
+    for (uint32_t i = 0; i < 2; i++)
+        desk->core.members.rows[desk->core.members.count++] = &rows[i];
+    assert_true(leat_all_nodes_up(&desk->core));
+    for (uint32_t i = 0; i < 2; i++) {
+        rows[i].info.state = LEAT_NODE_DOWN;
+        assert_false(leat_all_nodes_up(&desk->core));
+        rows[i].info.state = LEAT_NODE_UP;
+    }
+    const struct leat_log_ref ref = {.stream = 3, .streamlet = 2, .log = 1};
+    desk->node.options.cores = 7;
+    assert_int_equal(leat_core_of_log(&desk->node, ref, 5), (3 + 2 * 5 + 1) % 7);
+    free(desk);
+}
+
+static void mail_ignore(void *actor, struct leat_mail *mail)
+{
+    (void)actor, (void)mail;
+}
+
+/* Goal: a front end sees a core and its node as they are, keeps something of its own there, and sends mail. */
+static void a_core_is_told_as_it_is(void **state)
+{
+    struct desk *desk = desk_new();
+    struct core_world world = {.mail = NULL};
+    struct leat_mail mail = {.deliver = NULL};
+    (void)state;
+    core_world_set(&desk->core, &world, &desk->node, NULL);
+    memset(desk->node.cluster_id, 'c', sizeof desk->node.cluster_id);
+    assert_memory_equal(leat_front_node(&desk->core).cluster_id, desk->node.cluster_id,
+                        sizeof desk->node.cluster_id);
+    assert_false(leat_front_stops(&desk->core));
+    desk->core.stopping = true;
+    assert_true(leat_front_stops(&desk->core));
+    leat_front_own_set(&desk->core, &mail);
+    assert_ptr_equal(leat_front_own(&desk->core), &mail);
+    leat_front_mail(&desk->core, 0, &mail, mail_ignore);
+    assert_ptr_equal(world.mail, &mail);
+    assert_true(mail.deliver == mail_ignore);
+    desk->node.options.memory_bytes = 1ull << 30;
+    desk->node.options.cores = 2;
+    assert_int_equal(leat_front_structs(&desk->core, 1000), leat_node_structs(1ull << 30, 2, 1000));
+    free(desk);
+}
+
+/* Goal: a connection that pipelines and waits for structs asks again when it hurries; one that waits for its only
+ * request keeps its place. */
+static void who_hurries_asks_again(void **state)
+{
+    (void)state;
+    for (unsigned only = 0; only < 2; only++) {
+        struct desk *desk = desk_new();
+        struct leat_peer peer = {.core = &desk->core};
+        struct leat_stock stock;
+        struct core_world world = {.mail = NULL};
+        core_world_set(&desk->core, &world, &desk->node, NULL);
+        leat_list_init(&desk->core.answer_peers);
+        leat_list_init(&desk->core.wanted_stocks);
+        leat_list_init(&peer.answers);
+        leat_list_init(&peer.stock.link);
+        assert_true(leat_sharer_join(&desk->core, &peer));
+        assert_int_equal(leat_stock_init(&stock, &desk->core, 64, 1), LEAT_OK);
+        leat_stock_wait(&stock, &peer, only, 1);
+        leat_peer_hurry(&peer);
+        assert_int_equal(leat_list_empty(&peer.stock.link), !only);
+        leat_stock_leave(&peer);
+        leat_stock_fini(&stock);
+        leat_sharer_leave(&desk->core, peer.sharer);
+        free(desk);
+    }
 }
 
 int main(void)
@@ -216,6 +307,9 @@ int main(void)
         cmocka_unit_test(nodes_have_numbers),
         cmocka_unit_test(a_connection_is_told_as_it_is),
         cmocka_unit_test(a_refused_connection_takes_no_memory),
+        cmocka_unit_test(nodes_and_cores_are_told_alike),
+        cmocka_unit_test(a_core_is_told_as_it_is),
+        cmocka_unit_test(who_hurries_asks_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -532,6 +532,31 @@ static void silence_of_the_known_is_theirs(void **state)
     free(desk);
 }
 
+/* Goal: an accepted connection has what its front end keeps for it right after it, zeroed; a refused one is none. */
+static void accepted_connection_has_memory_of_its_front_end(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    const struct leat_random random = {NULL, draw, NULL};
+    const struct leat_protocol protocol = {.on_closed = closed_ignore};
+    const struct leat_conn_handler *handler = NULL;
+    uint64_t own[LEAT_FRONT_CONN_BYTES / sizeof(uint64_t)] = {0};
+    leat_list_init(&desk->core.peers);
+    leat_addresses_init(&desk->node.addresses, &random, 1);
+    desk->node.cores = &desk->core;
+    const size_t before = leat_mem_bytes(LEAT_MEM_BROKER);
+    struct leat_peer *peer =
+        leat_peer_accepted(&desk->core, &desk->conns[0], &protocol, sizeof own, &handler);
+    assert_non_null(peer);
+    assert_ptr_equal(leat_peer_own(peer), peer + 1);
+    assert_true(leat_mem_bytes(LEAT_MEM_BROKER) >= before + sizeof *peer + sizeof own);
+    assert_memory_equal(leat_peer_own(peer), own, sizeof own);
+    assert_null(leat_peer_accepted(&desk->core, &desk->conns[1], &protocol, sizeof own, &handler));
+    handler->on_closed(peer, &desk->conns[0], LEAT_OK);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), before);
+    free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +575,7 @@ int main(void)
         cmocka_unit_test(time_for_answers_begins_with_the_first),
         cmocka_unit_test(whole_frame_has_no_limit),
         cmocka_unit_test(silence_of_the_known_is_theirs),
+        cmocka_unit_test(accepted_connection_has_memory_of_its_front_end),
     };
     return cmocka_run_group_tests_name("broker slow_peers", tests, NULL, NULL);
 }
