@@ -470,6 +470,15 @@ static void change_is_checked(void **state)
     assert_int_equal(strlen(it.request->target), LEAT_NODE_NAME_BYTES_MAX);
     coordinated(LEAT_OK);
     said_enough();
+    uint8_t more[] = {0x92, 0x03, 0xa1, 'b',
+                      0x00}; /* a byte too many, right after a body like it */
+    struct leat_msg_writer longer = {.bytes = more, .used = 4, .capacity = 5};
+    for (unsigned i = 0; i < 2; i++, longer.used++)
+        alone_call(leat_call_node_change, &longer);
+    assert_true(said_one("coordinate "));
+    assert_said(expected);
+    coordinated(LEAT_OK);
+    said_enough();
     calls.none = true;
     change(1, "b", 1);
     assert_said("");

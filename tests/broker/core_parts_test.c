@@ -247,6 +247,19 @@ static void an_empty_hook_is_noticed(void **state)
     }
 }
 
+static void part_for_admin_is_freed_once(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_create(MIB);
+    assert_int_equal(leat_core_admin_make(&desk->core), LEAT_OK);
+    assert_true(taken(desk) > 0);
+    for (unsigned i = 0; i < 2; i++) {
+        leat_core_admin_free(&desk->core);
+        assert_null(desk->core.admin);
+    }
+    desk_destroy(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +270,7 @@ int main(void)
         cmocka_unit_test(batches_are_uncompressed),
         cmocka_unit_test(addresses_share_what_they_have),
         cmocka_unit_test(an_empty_hook_is_noticed),
+        cmocka_unit_test(part_for_admin_is_freed_once),
     };
     return cmocka_run_group_tests_name("broker core_parts", tests, NULL, NULL);
 }

@@ -127,7 +127,13 @@ static void other_node_is_the_home(void **state)
                            : HOME AT_HOME "leave \"s\" \"m\" generation 0 of 0, 1024 bytes\n" BACK
                                           "answer\n");
     }
-    struct leat_msg_writer *writer = body(LEAT_KIND_GROUP_LEAVE); /* too short for an address */
+    struct leat_msg_writer *writer = body(LEAT_KIND_GROUP_LEAVE);
+    leat_msg_group_leave_write(writer, &(struct leat_msg_group_leave){{"s", 1}, {"m", 1}});
+    writer->used += 9; /* no address */
+    asks(writer);
+    alone_deliver_all();
+    assert_said("refuse INVALID: malformed request to a consumer group\n");
+    writer = body(LEAT_KIND_GROUP_LEAVE); /* too short for an address */
     leat_msg_group_leave_write(writer, &(struct leat_msg_group_leave){{"s", 1}, {"m", 1}});
     memmove(it.body + 16, it.body, writer->used);
     writer->bytes = it.body + 16;
@@ -306,6 +312,21 @@ static void client_goes_before_its_request_is_on_its_way(void **state)
     end();
 }
 
+/* Goal: all requests of a connection that closes are cancelled. */
+static void all_requests_of_a_closed_connection_are_cancelled(void **state)
+{
+    (void)state;
+    begin();
+    for (unsigned i = 0; i < 2; i++)
+        leaves("s", 1, "m", 1);
+    assert_said(HOME HOME);
+    leat_groups_peer_closed(&calls.peer);
+    assert_said(HOME HOME);
+    alone_deliver_all();
+    said_enough();
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +342,7 @@ int main(void)
         cmocka_unit_test(client_goes_while_its_request_is_back),
         cmocka_unit_test(client_goes_while_its_request_is_back_that_failed),
         cmocka_unit_test(client_goes_before_its_request_is_on_its_way),
+        cmocka_unit_test(all_requests_of_a_closed_connection_are_cancelled),
     };
     return cmocka_run_group_tests_name("broker groups_home", tests, NULL, NULL);
 }

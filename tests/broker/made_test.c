@@ -33,13 +33,18 @@ static void coordinated(leat_err rc)
     it.request->on_done(it.request);
 }
 
-static void ready(struct leat_list *list)
+static void first_ready(struct leat_list *list)
 {
     struct leat_list *link = leat_list_pop_front(list);
     assert_non_null(link);
-    assert_true(leat_list_empty(list));
     struct leat_stream_wait *wait = LEAT_CONTAINER(link, struct leat_stream_wait, link);
     wait->on_ready(wait);
+}
+
+static void ready(struct leat_list *list)
+{
+    assert_true(list->next == list->prev); /* one at most */
+    first_ready(list);
 }
 
 static void stream_that_is_made_is_waited_for(void **state)
@@ -272,7 +277,7 @@ static void delete (struct leat_deleter *deleter)
 static void stream_that_is_deleted_is_waited_for(void **state)
 {
     (void)state;
-    struct leat_deleter deleter;
+    struct leat_deleter deleter, other;
     begin();
     delete (&deleter);
     coordinated(LEAT_E_TIMEOUT);
@@ -284,9 +289,16 @@ static void stream_that_is_deleted_is_waited_for(void **state)
         assert_said("");
         ready(&alone.stream.waiters);
     }
+    delete (&other);
+    coordinated(LEAT_OK);
+    first_ready(&alone.stream.waiters); /* which waits behind the other now */
     alone.no_stream = true;
-    ready(&alone.stream.waiters);
-    assert_said("deleted OK: \n");
+    for (unsigned i = 0; i < 2; i++) {
+        assert_said("");
+        first_ready(&alone.stream.waiters);
+        assert_said("deleted OK: \n");
+    }
+    assert_true(leat_list_empty(&alone.stream.waiters));
     delete (&deleter); /* no core here has it any more */
     coordinated(LEAT_OK);
     assert_said("deleted OK: \n");

@@ -105,7 +105,7 @@ void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
 }
 uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores)
 {
-    return ref.stream * 1000 + ref.streamlet * 100 + ref.log * 10 + logs + cores;
+    return ref.stream * 1000 + ref.streamlet * 100 + ref.log * 10 + logs + 3 * cores;
 }
 uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation)
 {

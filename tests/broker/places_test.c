@@ -43,6 +43,12 @@ struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
     assert_ptr_equal(core, it.core);
     return id >= 1 && id <= it.count && id != it.gone ? &it.streams[id - 1] : NULL;
 }
+uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
+{
+    assert_ptr_equal(node, &alone.node);
+    assert_int_equal(logs, it.streams[ref.stream - 1].desc->settings.logs);
+    return ref.log % ALONE_CORES;
+}
 struct leat_partition *leat_partition_find(const struct leat_core *core, struct leat_log_ref ref)
 {
     assert_int_equal(ref.log % ALONE_CORES, core->index);
@@ -177,7 +183,8 @@ static const char *known(uint32_t id)
     const struct leat_stream *stream = &it.streams[id - 1];
     size_t at = 0;
     for (uint32_t i = 0; i < stream->desc->streamlet_count * ALONE_LOGS; i++) {
-        const struct leat_log_places *log = leat_places_of(stream, i / ALONE_LOGS, i % ALONE_LOGS);
+        const struct leat_log_places *log =
+            leat_front_places(it.core, id, i / ALONE_LOGS, i % ALONE_LOGS);
         at += (size_t)snprintf(text + at, sizeof text - at, "%s", i > 0 ? " " : "");
         if (log == NULL) at += (size_t)snprintf(text + at, sizeof text - at, "-");
         if (log == NULL) continue;
@@ -380,6 +387,7 @@ static void stream_is_not_asked_about(void **state)
     (void)state;
     begin();
     assert_false(want(1));
+    assert_null(leat_front_places(it.core, 1, 0, 0));
     uint32_t id = stream_of(NULL, 1);
     for (uint32_t copies = 0; copies < 2; copies++) {
         it.streams[0].desc->settings.copies = copies;
@@ -599,6 +607,36 @@ static void other_node_is_refused(void **state)
     end();
 }
 
+/* Goal: a stream of a single log is asked about no more often than others. */
+static void single_log_is_remembered_for_a_while(void **state)
+{
+    (void)state;
+    begin();
+    uint32_t id = stream_of(NULL, 1);
+    it.streams[0].desc->settings.logs = 1;
+    has_copies(0, 0);
+    assert_true(want(id));
+    alone_deliver_all();
+    said_enough();
+    assert_false(want(id));
+    assert_said("");
+    end();
+}
+
+/* Goal: a core that ends while its own cores look frees what it asked with: their mail does not come any more. */
+static void core_ends_while_its_own_cores_look(void **state)
+{
+    (void)state;
+    begin();
+    assert_true(want(stream_of(NULL, 1)));
+    assert_said("mail to 0\n");
+    alone.mail_count = 0;
+    leat_places_fini(it.core);
+    assert_true(leat_list_empty(&it.core->admin->placer->asks));
+    assert_int_equal(it.refs, 0);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,6 +655,8 @@ int main(void)
         cmocka_unit_test(core_ends_while_others_are_asked),
         cmocka_unit_test(other_node_is_told),
         cmocka_unit_test(other_node_is_refused),
+        cmocka_unit_test(single_log_is_remembered_for_a_while),
+        cmocka_unit_test(core_ends_while_its_own_cores_look),
     };
     return cmocka_run_group_tests_name("broker places", tests, NULL, NULL);
 }

@@ -26,12 +26,13 @@ static struct {
     struct leat_stream *streams[ALONE_CORES][2];
     leat_err trouble[ALONE_CORES][LOGS];
     struct leat_log_passed passed[ALONE_CORES][LOGS];
-    enum leat_log_state log_state;
+    enum leat_log_state log_states[ALONE_CORES][LOGS];
     struct leat_primary_status status;
     struct leat_rep_peer_status peers[ALONE_CORES][3];
     size_t peer_count;
     struct leat_store_usage usage;
     uint64_t space;
+    unsigned space_asked;
     leat_err space_rc;
     bool refuses;
     struct leat_env store_env;
@@ -61,9 +62,8 @@ void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out)
 }
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out)
 {
-    (void)log_at(log);
     memset(out, 0, sizeof *out);
-    out->state = it.log_state;
+    out->state = (&it.log_states[0][0])[log_at(log)];
 }
 static unsigned core_of(const struct leat_primary *primary)
 {
@@ -98,6 +98,7 @@ static leat_err space(void *ctx, uint64_t *out_free_bytes)
 {
     assert_ptr_equal(ctx, &alone);
     *out_free_bytes = it.space;
+    it.space_asked++;
     return it.space_rc;
 }
 static void send(void *ctx, unsigned to, struct leat_mail *mail)
@@ -227,18 +228,29 @@ static void logs_in_trouble_are_named(void **state)
     struct leat_partition *home = hosts(1, 0);
     it.trouble[1][0] = LEAT_E_LOG_INCOMPLETE;
     home->groups = (void *)&it;
-    it.log_state = LEAT_LOG_WAITING;
+    it.log_states[1][0] = LEAT_LOG_WAITING;
+    struct leat_partition *serving = hosts(1, 2); /* its appends are taken, and reads are not */
+    it.trouble[1][2] = LEAT_E_DAMAGED;
+    serving->groups = (void *)&it;
+    it.log_states[1][2] = LEAT_LOG_SERVING;
     const struct leat_report *report = reported();
-    assert_int_equal(report->sums.logs_troubled, 2);
-    assert_int_equal(report->sums.troubled_count, 2);
+    assert_int_equal(report->sums.logs_troubled, 3);
+    assert_int_equal(report->sums.troubled_count, 3);
     assert_int_equal(report->troubled[0].log.streamlet, 2);
     assert_string_equal(report->troubled[0].stream, "orders");
     assert_string_equal(report->troubled[0].why, leat_err_name(LEAT_E_DAMAGED));
-    assert_int_equal(report->troubled[1].log.log, 1);
-    assert_true(strncmp(report->troubled[1].why, "a home of consumer groups, which", 32) == 0);
+    for (unsigned i = 1; i < 3; i++) {
+        const bool home_waits = report->troubled[i].log.streamlet == 0;
+        const char *why = home_waits ? "a home of consumer groups, which are neither served nor "
+                                       "listed: LOG_INCOMPLETE"
+                                     : leat_err_name(LEAT_E_DAMAGED);
+        assert_int_equal(report->troubled[i].log.log, 1);
+        assert_string_equal(report->troubled[i].why, why);
+    }
     assert_int_equal(leat_report_logs_troubled(&alone.cores[0]), 1);
-    it.log_state = LEAT_LOG_SERVING;
-    assert_string_equal(reported()->troubled[1].why, leat_err_name(LEAT_E_LOG_INCOMPLETE));
+    it.log_states[1][0] = LEAT_LOG_SERVING;
+    for (unsigned i = 1; i < 3; i++)
+        assert_int_equal(reported()->troubled[i].why[0] == 'a', 0);
     alone_end();
     begin();
     for (uint32_t i = 0; i < LOGS; i++) {
@@ -278,6 +290,8 @@ static void others_are_as_all_cores_reach_them(void **state)
     }
     it.peer_count = 3;
     const struct leat_report *report = reported();
+    static const struct leat_report none;
+    assert_memory_equal(report->troubled, none.troubled, sizeof none.troubled);
     assert_false(report->peers[0].known);
     assert_true(report->peers[1].known && report->peers[1].up && !report->peers[1].says_gone);
     assert_true(report->peers[2].known && report->peers[2].up);
@@ -297,6 +311,22 @@ static void others_are_as_all_cores_reach_them(void **state)
     assert_true(strncmp(reported()->trouble, "node n2 and 1 more refuse copies", 32) == 0);
     it.peer_count = 0;
     assert_false(reported()->peers[1].known);
+    /* A node without a name is not told of: no core has heard of it yet. */
+    it.peers[0][0] = (struct leat_rep_peer_status){.node = 3, .says_gone = true, .transport = ""};
+    it.peer_count = 1;
+    alone.cores[1].data->replicate->primary = NULL;
+    report = reported();
+    assert_string_equal(report->trouble, "");
+    uint8_t bytes[1024];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    struct leat_msg_node_report body;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_report_write(&writer, report, true);
+    leat_msg_reader_init(&reader, bytes, writer.used);
+    leat_msg_node_report_read(&reader, &body);
+    assert_true(leat_msg_read_done(&reader));
+    assert_int_equal(body.peer_count, 0);
     alone_end();
 }
 
@@ -325,8 +355,13 @@ static void full_disk_is_told(void **state)
     assert_true(strncmp(reported()->trouble, "node n1 refuses", 15) == 0); /* that comes first */
     it.usage.disk_lacks_bytes = 1;
     assert_int_equal(leat_report_disk_lacks(&alone.node), 1);
+    it.peer_count = 0;
+    assert_true(reported()->disk_lacks); /* a byte is enough */
+    assert_true(strncmp(it.report.trouble, full, 10) == 0);
     it.usage.disk_lacks_bytes = 0;
+    it.space_asked = 0; /* which may block */
     assert_int_equal(leat_report_disk_lacks(&alone.node), 0);
+    assert_int_equal(it.space_asked, 0);
     alone_end();
 }
 
@@ -446,11 +481,13 @@ static void report_of_another_has_its_share_of_the_answer(void **state)
     (void)state;
     static uint8_t bytes[LEAT_REPORT_BESIDE_BYTES + 4096];
     static const uint8_t other[100] = {0x5b};
-    for (uint32_t row = 0; row < 4; row++) { /* 300 bytes for three; 299; nothing; none came */
+    for (uint32_t row = 0; row < 5;
+         row++) { /* 300 bytes for three; 299; nothing; none came; nothing for a byte */
         struct leat_msg_writer writer;
-        uint32_t room = row == 0 ? 300 : row == 1 ? 299 : row == 2 ? 0 : 300;
+        uint32_t room = row == 0 ? 300 : row == 1 ? 299 : row % 2 == 0 ? 0 : 300;
         leat_msg_writer_init(&writer, bytes, LEAT_REPORT_BESIDE_BYTES + room);
-        leat_report_write_other(&writer, row < 3 ? other : NULL, sizeof other, "late", 3);
+        leat_report_write_other(&writer, row != 3 ? other : NULL, row == 4 ? 1 : sizeof other,
+                                "late", 3);
         assert_false(writer.overflow);
         if (row == 0) {
             assert_int_equal(writer.used, 100);
