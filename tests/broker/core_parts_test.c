@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/admin/calls.h"
 #include "broker/data/append.h"
 #include "broker/data/core_data.h"
 #include "broker/data/fetch.h"
