@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An RDMA device and its connection manager in this process: the functions of libibverbs and librdmacm that
  * os/rmem_verbs*.c call. A request with a right key, inside the registered memory, happens at once; any other request
- * fails. The private data that both sides exchange as they connect may be changed on the way: fake_verbs.h. */
+ * fails, and so does a request to a queue pair that is gone. The private data that both sides exchange as they connect
+ * may be changed on the way: fake_verbs.h. Linked with --wrap=access: the device's file is there. */
 #include "fake_verbs.h"
 
 #include "fuzz.h"
@@ -28,6 +29,10 @@ struct id {
     struct id *peer; /* NULL: not connected, or that one has gone */
     bool listens, established;
 };
+struct pair { /* of queues */
+    struct ibv_qp qp;
+    struct id *id;
+};
 struct event {
     struct rdma_cm_event event;
     struct leat_list link;
@@ -52,6 +57,13 @@ static uint32_t next_key;
 static struct id *listener;
 static struct ibv_device device = {.name = "fake"};
 static struct ibv_context context = {.device = &device};
+
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+    return strcmp(path, "/dev/infiniband/rdma_cm") == 0 ? 0 : __real_access(path, mode);
+}
 
 static struct channel *channel_of(const struct id *id)
 {
@@ -183,7 +195,9 @@ int rdma_bind_addr(struct rdma_cm_id *at, struct sockaddr *address)
 int rdma_listen(struct rdma_cm_id *at, int backlog)
 {
     (void)backlog;
+    pthread_mutex_lock(&lock);
     listener = id_of(at);
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
@@ -376,9 +390,11 @@ static void completion_put(struct ibv_cq *at, uint64_t wr_id, enum ibv_wc_status
 }
 
 /* One request; false: the request fails, and so do all later requests. */
-static bool request_run(const struct ibv_send_wr *wr)
+static bool request_run(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
+    const struct id *peer = LEAT_CONTAINER(qp, const struct pair, qp)->id->peer;
     uint64_t at = wr->wr.rdma.remote_addr, bytes = 0;
+    if (!peer || !peer->id.qp) return false; /* no request arrives where no queue pair is */
     for (int i = 0; i < wr->num_sge; i++)
         bytes += wr->sg_list[i].length;
     if (!is_registered(at, bytes, wr->wr.rdma.rkey)) return false;
@@ -400,7 +416,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
     (void)bad;
     pthread_mutex_lock(&lock);
     for (; wr; wr = wr->next) {
-        if (qp->state == IBV_QPS_ERR || !request_run(wr)) {
+        if (qp->state == IBV_QPS_ERR || !request_run(qp, wr)) {
             qp->state = IBV_QPS_ERR;
             completion_put(qp->send_cq, wr->wr_id, IBV_WC_REM_ACCESS_ERR);
         } else if (wr->send_flags & IBV_SEND_SIGNALED) {
@@ -439,9 +455,11 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *of, int count, void *user,
     (void)count, (void)vector;
     struct queue *queue = calloc(1, sizeof *queue);
     LEAT_ASSERT(queue != NULL);
-    context.ops.post_send = post_send;
-    context.ops.poll_cq = poll_cq;
-    context.ops.req_notify_cq = req_notify_cq;
+    pthread_mutex_lock(&lock);
+    if (!context.ops.post_send)
+        context.ops = (struct ibv_context_ops){
+            .post_send = post_send, .poll_cq = poll_cq, .req_notify_cq = req_notify_cq};
+    pthread_mutex_unlock(&lock);
     queue->cq.context = of;
     queue->cq.cq_context = user;
     queue->cq.channel = channel;
@@ -505,20 +523,23 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int count)
 
 int rdma_create_qp(struct rdma_cm_id *at, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-    struct ibv_qp *qp = calloc(1, sizeof *qp);
-    LEAT_ASSERT(qp != NULL);
-    qp->context = &context;
-    qp->pd = pd;
-    qp->send_cq = attr->send_cq;
-    qp->state = IBV_QPS_RTS;
-    at->qp = qp;
+    struct pair *pair = calloc(1, sizeof *pair);
+    LEAT_ASSERT(pair != NULL);
+    pair->qp = (struct ibv_qp){
+        .context = &context, .pd = pd, .send_cq = attr->send_cq, .state = IBV_QPS_RTS};
+    pair->id = id_of(at);
+    pthread_mutex_lock(&lock);
+    at->qp = &pair->qp;
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
 void rdma_destroy_qp(struct rdma_cm_id *at)
 {
-    free(at->qp);
+    pthread_mutex_lock(&lock);
+    free(LEAT_CONTAINER(at->qp, struct pair, qp));
     at->qp = NULL;
+    pthread_mutex_unlock(&lock);
 }
 
 const char *ibv_get_device_name(struct ibv_device *of)
