@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transport suite over verbs, on a real RDMA stack: tests/vm runs it in a guest with Soft-RoCE. */
+/* The transport suite over verbs: on a real RDMA stack (tests/vm runs it in a guest with Soft-RoCE), and on the device
+ * of tests/fuzz/fake_verbs.c. */
 #include "tests/transport/os_rig.h"
 
 #include <stdio.h>
