@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stage (stage.h): a streamlet moves while writes of its owner's disk stand still. A log drains, its backup has all of
- * the last batches, and then the owner's disk refuses them: the log ends where it is safe, before these batches. When
- * this end is committed all nodes are killed, before the new owner has the last segment, so the copies that the nodes
- * find are longer than their log. The old owner is away for longer. */
+/* A stage (stage.h): a streamlet moves while writes of its owner's disk stand still. A log drains, its backup has all
+ * of the last batches, and then the owner's disk refuses them: the log ends where it is safe, before these batches.
+ * When this end is committed all nodes are killed, before the new owner has the last segment, so the copies that the
+ * nodes find are longer than their log. The old owner is away for longer. */
 #include <string.h>
 
 #include "broker/probe.h"
