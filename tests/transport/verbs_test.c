@@ -5,6 +5,12 @@
 
 #include <stdio.h>
 
+#ifdef LEAT_TESTS_VERBS_FAKED
+enum { WITHOUT_DEVICE = 1 }; /* the device is always there */
+#else
+enum { WITHOUT_DEVICE = 77 }; /* skipped */
+#endif
+
 static struct transport_rig *make(void)
 {
     struct os_rig *rig = os_rig_make(NULL, "0.0.0.0");
@@ -26,9 +32,9 @@ int main(void)
     struct os_rig *rig = os_rig_make(NULL, "0.0.0.0");
     const char *why = leat_os_rmem_no_verbs(rig->world);
     if (why) {
-        printf("skipped: %s\n", why);
+        printf("%s: %s\n", WITHOUT_DEVICE == 77 ? "skipped" : "failed", why);
         os_rig_drop(rig);
-        return 77;
+        return WITHOUT_DEVICE;
     }
     os_rig_drop(rig);
     return transport_suite_run(&family);
