@@ -70,7 +70,6 @@ struct sim_server {
     struct leat_env core_envs[SIM_CORES_MAX];
     struct sim_actor *cores[SIM_CORES_MAX], *store, *coordinator;
     bool ready, stopping, down_wanted;
-    bool pool_is_spent; /* it has stopped, and said so */
     unsigned boots, failed_boots;
     enum sim_damage damage; /* done before it starts again */
     bool rotten;            /* bytes of its files are not what was written there */

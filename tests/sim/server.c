@@ -61,7 +61,9 @@ static void exit_now(struct sim_world *world, struct sim_event *event)
     struct sim_server *server = event->a;
     if (!server->process->alive) return;
     sim_fault_struck(world, SIM_FAULT_RESTART);
-    bool is_spent = server->pool_is_spent;
+    /* leatd asks when all actors have ended, too: after on_stopped the node may still fence a writer, and the
+     * fenced replicas are segments that memory alone has. */
+    bool is_spent = leat_node_pool_is_spent(server->node);
     sim_process_die(server->process, SIM_DEATH_EXIT);
     if (is_spent) sim_arena_empty(server->arena);
 }
@@ -71,7 +73,6 @@ static void on_stopped(void *owner, leat_err rc)
     struct sim_server *server = owner;
     struct sim_world *world = server->scenario->world;
     sim_trace(world, "server stopped: %s", leat_err_name(rc));
-    server->pool_is_spent = leat_node_pool_is_spent(server->node);
     /* The process leaves after this callback; what it queued for the network may still go. */
     sim_world_at(world, world->now_us + 500, exit_now, server);
 }
@@ -182,7 +183,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
 {
     struct sim_server *server = process->owner;
     struct scenario *scenario = server->scenario;
-    server->ready = server->stopping = server->pool_is_spent = false;
+    server->ready = server->stopping = false;
     if (death == SIM_DEATH_POWER) {
         LEAT_ASSERT(sim_death_of(server, death) == death || !scenario->power_domain);
         server->powered_us = scenario->world->now_us; /* the clock starts anew */
