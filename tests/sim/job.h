@@ -16,11 +16,11 @@ enum {
 /* What every seed of a run has. */
 struct sim_setting {
     uint32_t nodes;
-    bool hard;    /* in a cluster */
-    bool deletes; /* in a cluster; else in the seeds that choose it */
-    bool hasty;   /* in a cluster: copies are made anew at once */
+    bool hard;      /* in a cluster */
+    bool deletes;   /* in a cluster; else in the seeds that choose it */
+    bool hasty;     /* in a cluster: copies are made anew at once */
     unsigned stage; /* its number; 0: none. stage.h */
-    unsigned bug; /* enum leat_bug: the rule that is broken */
+    unsigned bug;   /* enum leat_bug: the rule that is broken */
 };
 struct scenario_options sim_setting_options(const struct sim_setting *setting, uint64_t seed);
 

@@ -256,7 +256,7 @@ struct scenario {
     bool deletes;    /* streams are made and deleted */
     enum sim_trap trap;
     const struct sim_stage *stage; /* NULL: none */
-    bool scrubs;       /* its nodes look for damage by themselves */
+    bool scrubs;                   /* its nodes look for damage by themselves */
     uint64_t audit_us; /* ... and owners ask as often for copies that are damaged; 0: as usual */
     bool mends_struck; /* something goes wrong while one is made good */
     unsigned refused_late;
@@ -297,7 +297,7 @@ struct scenario_options {
     bool hasty;       /* of a cluster: nodes.c */
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
-    const struct sim_stage *stage; /* NULL: none; stage.h */
+    const struct sim_stage *stage;    /* NULL: none; stage.h */
     const struct sim_dice_plan *dice; /* NULL: the seed's own, to the end */
     const struct sim_life *life;      /* NULL: nobody asks about one log: life.h */
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given
