@@ -319,6 +319,54 @@ static void answer_stands_for_the_generation_that_was_asked(void **state)
     rig_free(rig);
 }
 
+/* Goal: RESTAMP that is answered after another loss has given the copy the generation that was sent, not the present
+ * one: the copy is restamped again. */
+static void restamp_stands_for_the_generation_that_was_sent(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 3);
+    leat_primary_log_min_copies_set(rig->log, 1);
+    rig_peer_down(rig, 2);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
+    rig_wrote(rig, 3, LEAT_OK);
+    trace_begin();
+    rig_peer_down(rig, 3); /* it may be whole there */
+    TRACE_IS("detach n3\n"
+             "store STAMP s0 v3 role0 writer100\n");
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    TRACE_IS("");
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK); /* with generation 2 */
+    TRACE_IS("n1 RESTAMP h10=3, 2 s\n");
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    TRACE_IS("versions 1/2/3=e5v3\n");
+    rig_free(rig);
+}
+
+/* Goal: FLUSH makes durable what had arrived when FLUSH was sent: a commit that came meanwhile waits for another
+ * FLUSH. */
+static void flush_stands_for_the_bytes_that_it_named(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_DISK, 3);
+    rig_peer_down(rig, 2);
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
+    rig_wrote(rig, 3, LEAT_OK);
+    rig_commit(rig, 0, 128, 192); /* FLUSH of 128 bytes is on its way to node 3 */
+    rig_wrote(rig, 1, LEAT_OK);
+    rig_wrote(rig, 3, LEAT_OK);
+    rig_answer_rows(rig, 1, LEAT_REP_FLUSH, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_COMMIT, LEAT_OK);
+    trace_begin();
+    rig_answer_rows(rig, 3, LEAT_REP_FLUSH, LEAT_OK);
+    TRACE_IS("n3 FLUSH h30=192, 10 s\n");
+    rig_answer_rows(rig, 3, LEAT_REP_FLUSH, LEAT_OK);
+    TRACE_IS("n3 COMPLETE s0 h30 v2 d2 part 192:192, 10 s\n");
+    rig_free(rig);
+}
+
 /* Goal: a copy whose CLOSE is refused is copied again in the background; it has no part in the log's end. */
 static void copy_whose_close_is_refused_is_made_anew(void **state)
 {
@@ -522,6 +570,8 @@ int main(void)
         TRACE_TEST(commit_of_a_log_that_is_anothers_is_refused),
         TRACE_TEST(copy_whose_backup_refuses_a_step_is_lost),
         TRACE_TEST(answer_stands_for_the_generation_that_was_asked),
+        TRACE_TEST(restamp_stands_for_the_generation_that_was_sent),
+        TRACE_TEST(flush_stands_for_the_bytes_that_it_named),
         TRACE_TEST(copy_whose_close_is_refused_is_made_anew),
         TRACE_TEST(stamp_that_the_store_refuses_is_tried_again),
         TRACE_TEST(second_loss_is_told_by_itself),
