@@ -343,6 +343,22 @@ static void restamp_stands_for_the_generation_that_was_sent(void **state)
     rig_free(rig);
 }
 
+/* Goal: OPEN that is answered after a loss in the segment before has given the copy the generation that was sent: the
+ * copy is restamped. */
+static void open_stands_for_the_generation_that_was_sent(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 3);
+    rig_reserve(rig, 1);
+    rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
+    rig_peer_down(rig, 2);
+    trace_begin();
+    rig_answer_at(rig, 1, LEAT_REP_OPEN, 11, 0x10000); /* with generation 1 */
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    TRACE_IS("n1 RESTAMP h11=2, 2 s\n");
+    rig_free(rig);
+}
+
 /* Goal: FLUSH makes durable what had arrived when FLUSH was sent: a commit that came meanwhile waits for another
  * FLUSH. */
 static void flush_stands_for_the_bytes_that_it_named(void **state)
@@ -571,6 +587,7 @@ int main(void)
         TRACE_TEST(copy_whose_backup_refuses_a_step_is_lost),
         TRACE_TEST(answer_stands_for_the_generation_that_was_asked),
         TRACE_TEST(restamp_stands_for_the_generation_that_was_sent),
+        TRACE_TEST(open_stands_for_the_generation_that_was_sent),
         TRACE_TEST(flush_stands_for_the_bytes_that_it_named),
         TRACE_TEST(copy_whose_close_is_refused_is_made_anew),
         TRACE_TEST(stamp_that_the_store_refuses_is_tried_again),
