@@ -146,6 +146,22 @@ static void new_epoch_begins_where_it_began(void **state)
     leat_producers_fini(&producers);
 }
 
+/* Goal: a batch of a new epoch is no repeat of a batch of the epoch before with the same sequences: it was never
+ * appended, so it is a gap. */
+static void batch_of_the_epoch_before_is_not_repeated(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
+    for (int32_t i = 0; i < 3; i++)
+        record(&producers, 1, 0, 5 * i, 5, 100 + 5 * (uint64_t)i);
+    record(&producers, 1, 1, 0, 3, 200);
+    for (int32_t i = 0; i < 3; i++)
+        assert_int_equal(check(&producers, 1, 1, 5 * i, 5), LEAT_PRODUCER_GAP);
+    is_answered(&producers, 1, 3, LEAT_PRODUCER_NEW, 3, 77);
+    leat_producers_fini(&producers);
+}
+
 /* Goal: sequences up to half a turn behind are older, all others ahead, however many there were. */
 static void half_a_turn_of_sequences_is_behind(void **state)
 {
@@ -621,6 +637,7 @@ int main(void)
         cmocka_unit_test(repeated_batch_is_told_its_own_offset),
         cmocka_unit_test(answer_says_what_would_have_been_right),
         cmocka_unit_test(new_epoch_begins_where_it_began),
+        cmocka_unit_test(batch_of_the_epoch_before_is_not_repeated),
         cmocka_unit_test(half_a_turn_of_sequences_is_behind),
         cmocka_unit_test(nobody_is_not_remembered),
         cmocka_unit_test(table_takes_what_it_says_and_gives_it_back),
