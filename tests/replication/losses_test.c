@@ -343,6 +343,27 @@ static void restamp_stands_for_the_generation_that_was_sent(void **state)
     rig_free(rig);
 }
 
+/* Goal: this node's own STAMP, answered after another loss, has given the segment the generation that was sent: it is
+ * stamped again. */
+static void stamp_stands_for_the_generation_that_was_sent(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 3);
+    leat_primary_log_min_copies_set(rig->log, 1);
+    rig_peer_down(rig, 2);
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    rig_answer_at(rig, 3, LEAT_REP_OPEN, 30, 0x10000);
+    rig_wrote(rig, 3, LEAT_OK);
+    rig_peer_down(rig, 3); /* it may be whole there */
+    rig_answer_rows(rig, 1, LEAT_REP_RESTAMP, LEAT_OK);
+    trace_begin();
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK); /* with generation 2 */
+    TRACE_IS("store STAMP s0 v3 role0 writer100\n");
+    rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
+    TRACE_IS("versions 1/2/3=e5v3\n");
+    rig_free(rig);
+}
+
 /* Goal: OPEN that is answered after a loss in the segment before has given the copy the generation that was sent: the
  * copy is restamped. */
 static void open_stands_for_the_generation_that_was_sent(void **state)
@@ -587,6 +608,7 @@ int main(void)
         TRACE_TEST(copy_whose_backup_refuses_a_step_is_lost),
         TRACE_TEST(answer_stands_for_the_generation_that_was_asked),
         TRACE_TEST(restamp_stands_for_the_generation_that_was_sent),
+        TRACE_TEST(stamp_stands_for_the_generation_that_was_sent),
         TRACE_TEST(open_stands_for_the_generation_that_was_sent),
         TRACE_TEST(flush_stands_for_the_bytes_that_it_named),
         TRACE_TEST(copy_whose_close_is_refused_is_made_anew),
