@@ -229,9 +229,9 @@ struct scenario {
     /* When a streamlet was wished elsewhere; 0: never. */
     uint64_t move_us[SIM_STREAMS][CHECK_STREAMLETS_MAX];
     bool hurried; /* the operator looks much more often, so that what is wished is soon done */
-    struct leat_log_ref trim_wish; /* where a trap wants a log trimmed to its end, next */
+    struct leat_log_ref trim_wish;   /* where a trap wants a log trimmed to its end, next */
     bool trim_wished, trims_on_wish; /* trims_on_wish: nothing else is trimmed before the end */
-    struct sim_client *trimmer; /* NULL: none in this seed */
+    struct sim_client *trimmer;      /* NULL: none in this seed */
     uint64_t trims;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches;     /* of the raw producer and of Kafka's */
@@ -457,8 +457,8 @@ bool sim_trap_home_choose(struct scenario *scenario);
 void sim_trap_home_start(struct scenario *scenario);
 /* ---- trap.c ---- */
 struct sim_trap_needs {
-    uint32_t batches;                /* times those of sim_brief_work() */
-    uint32_t copies, copies_min;     /* of each stream; 0: any */
+    uint32_t batches;                           /* times those of sim_brief_work() */
+    uint32_t copies, copies_min;                /* of each stream; 0: any */
     bool few_logs, one_log, on_disk, in_memory; /* one_log: in each streamlet */
 };
 const struct sim_trap_needs *sim_trap_needs(const struct scenario *scenario);
