@@ -85,6 +85,41 @@ static void join_is_held_until_a_session_has_ended(void **state)
     home_free(home);
 }
 
+/* Goal: a commit that comes while a batch is on its way to the log waits for its own batch, not for this one. */
+static void commit_amid_an_append_waits_for_its_own_batch(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    come_and_go(home, "natives", LEAT_GROUPS_ORDERED);
+    struct leat_groups_offset rows[] = {{.log = {STREAM, 0, 0}, .group = -1, .offset = 5},
+                                        {.log = {STREAM, 0, 0}, .group = -1, .offset = 9}};
+    struct leat_groups_request first = native(LEAT_GROUPS_COMMIT, 0), second = first;
+    bool first_is, second_is;
+    first.commits = &rows[0];
+    second.commits = &rows[1];
+    first.commit_count = second.commit_count = 1;
+    home->mute = true;
+    ask_begin(home, &first, &first_is);
+    home_run(home, 10 * MS);
+    ask_begin(home, &second, &second_is);
+    home_run(home, 10 * MS);
+    assert_false(first_is || second_is);
+    struct leat_append *append = home->append; /* the batch of the first */
+    assert_non_null(append);
+    home->append = NULL;
+    home->acked_count = home->batch_count;
+    append->on_acked(append, LEAT_OK);
+    home_run(home, 10 * MS);
+    assert_true(first_is);
+    assert_int_equal(first.rc, LEAT_OK);
+    assert_false(second_is);
+    home->mute = false;
+    home_run(home, 10 * MS);
+    assert_true(second_is);
+    assert_int_equal(second.rc, LEAT_OK);
+    home_free(home);
+}
+
 /* Goal: a join whose generation is over by the time it is durable does not get the assignment of the next
  * generation. */
 static void answer_of_an_earlier_generation_is_none(void **state)
@@ -408,6 +443,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(home_that_wakes_for_long_loses_nobody),
         cmocka_unit_test(join_is_held_until_a_session_has_ended),
+        cmocka_unit_test(commit_amid_an_append_waits_for_its_own_batch),
         cmocka_unit_test(answer_of_an_earlier_generation_is_none),
         cmocka_unit_test(group_without_logs_takes_another_mode),
         cmocka_unit_test(known_member_gets_no_instance),
