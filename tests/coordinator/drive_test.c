@@ -76,6 +76,30 @@ static void who_leads_is_told_when_it_changes(void **state)
 
 /* ---- what fails ---- */
 
+/* Goal: a vote is granted once term and vote are stored, and not at all where these can't be stored: a voter that
+ * forgets a vote votes twice in a term. */
+static void a_vote_is_stored_before_it_is_granted(void **state)
+{
+    (void)state;
+    struct raft_message message = {.type = RAFT_REQUEST_VOTE_RESULT, .server_id = 3};
+    message.request_vote_result.term = 5;
+    message.request_vote_result.vote_granted = true;
+    core.update.messages.batch = &message;
+    core.update.messages.n = 1;
+    assert_int_equal(step(RAFT_UPDATE_VOTED_FOR | RAFT_UPDATE_MESSAGES), LEAT_OK);
+    TRACE_IS(STEP "vote 5 for 3\nsend 4 of 3(-) term 5 granted 1 pre 0\n");
+    vote_rc = LEAT_E_DISK;
+    core.update.messages.batch = &message;
+    core.update.messages.n = 1;
+    assert_int_equal(step(RAFT_UPDATE_VOTED_FOR | RAFT_UPDATE_MESSAGES), LEAT_E_DISK);
+    char all[512];
+    snprintf(all, sizeof all,
+             STEP "vote 5 for 3\n" STOPPED(
+                 "term and vote can't be stored (%s)") "failed %s: term and vote can't be stored\n",
+             leat_err_text(LEAT_E_DISK), leat_err_text(LEAT_E_DISK));
+    TRACE_IS(all);
+}
+
 static void after_a_failure_nothing_more_is_said(void **state)
 {
     (void)state;
@@ -458,6 +482,7 @@ int main(void)
         DRIVE_TEST(everything_in_the_one_order),
         DRIVE_TEST(each_alone),
         DRIVE_TEST(who_leads_is_told_when_it_changes),
+        DRIVE_TEST(a_vote_is_stored_before_it_is_granted),
         DRIVE_TEST(after_a_failure_nothing_more_is_said),
         DRIVE_TEST(no_memory_for_what_is_committed_stops_the_process),
         DRIVE_TEST(what_raft_refuses),
