@@ -242,7 +242,7 @@ void leat_log_care(struct leat_log *log)
     /* Also while the log stops: the stop waits for the commit. */
     if (log->opened == LOG_OPENING_PAUSED && (!log_is_stopping(log) || !LEAT_BUG(STOPPED_UNCARED)))
         log_opened_enter(log, LOG_UNOPENED);
-    if (log->ending == LOG_LIVES) log_mends_ask(log);
+    if (log->ending == LOG_LIVES) log_repairs_ask(log);
     if (log->ending == LOG_LIVES && log->state == LEAT_LOG_SERVING) {
         int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
         producers_expire(log, now_ms);

@@ -15,7 +15,7 @@ static void row_check(const struct leat_log *log, uint32_t i)
     const struct leat_segment *seg = slot->seg;
     LEAT_ASSERT(seg != NULL && seg->log_pointer == log);
     LEAT_ASSERT(!slot->evicting || slot->closed);
-    LEAT_ASSERT(slot->mend == LOG_MEND_NONE || slot->closed);
+    LEAT_ASSERT(slot->repair == LOG_REPAIR_NONE || slot->closed);
     LEAT_ASSERT(slot->closed != (seg == log->head.seg || seg == log->old.seg));
     /* A segment that is written to is whole: a torn tail counts no more once its segment is written on. */
     LEAT_ASSERT(slot->closed || seg->integrity == LEAT_INTEGRITY_OK);

@@ -194,8 +194,8 @@ static void on_given_up(struct leat_store_req *req)
     log->reads_in_flight--;
     log_skip_enter(log, req->rc == LEAT_OK ? LOG_SKIP_GOES : LOG_SKIP_FAILED);
     slot->given_up |= req->rc == LEAT_OK && req->given_up;
-    if (slot->given_up && slot->mend == LOG_MEND_LOST_SOUGHT)
-        log_slot_mend_enter(slot, LOG_MEND_LOST); /* no read waits for the bytes any more */
+    if (slot->given_up && slot->repair == LOG_REPAIR_LOST_SOUGHT)
+        log_slot_repair_enter(slot, LOG_REPAIR_LOST); /* no read waits for the bytes any more */
     slot->front_given_up |= req->rc == LEAT_OK && req->front_given_up;
     if (req->rc != LEAT_OK) {
         /* The store has not recorded that an operator has seen the bytes. */
@@ -262,7 +262,7 @@ bool log_damage_give_up(struct leat_log *log)
     uint64_t at = 0;
     while (leat_log_damage_find(log, &at, &damage)) {
         struct log_slot *slot = slot_of(log, &damage);
-        if (!slot || slot->changing || slot->dropping || slot->mend_held) continue;
+        if (!slot || slot->changing || slot->dropping || slot->repair_held) continue;
         if (!(slot->named & (damage.missing ? LOG_NAMED_FRONT : LOG_NAMED_RECORDS))) continue;
         /* For a log that takes no appends because of damage only its last segment was named. */
         bool last = slot == log_slot_at(log, log->slot_count - 1) && !damage.missing;

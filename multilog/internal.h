@@ -35,14 +35,14 @@ enum log_joint {
 };
 
 /* Where the bytes of a closed segment are looked for, once its file is damaged (README.md, "States"). */
-enum log_mend {
+enum log_repair {
     /* No node is asked for its bytes: the segment is whole, or can't be asked for yet */
-    LOG_MEND_NONE,
-    LOG_MEND_SOUGHT,  /* this node's memory and other nodes are asked for the segment's bytes */
-    LOG_MEND_REFUSED, /* another node's bytes came, and this node's disk refused them: tried again */
-    LOG_MEND_LOST,    /* no node has the segment's bytes */
+    LOG_REPAIR_NONE,
+    LOG_REPAIR_SOUGHT, /* this node's memory and other nodes are asked for the segment's bytes */
+    LOG_REPAIR_REFUSED, /* another node's bytes came, and this node's disk refused them: tried again */
+    LOG_REPAIR_LOST,    /* no node has the segment's bytes */
     /* No node had the bytes, and all nodes are asked again: the segment stays lost until the bytes come */
-    LOG_MEND_LOST_SOUGHT,
+    LOG_REPAIR_LOST_SOUGHT,
 };
 
 /* Does the coordinator know of this owner's first segment? Nothing is acked before. */
@@ -114,13 +114,14 @@ struct log_slot {
     bool changing; /* the store is about to take or give its buffer */
     bool evicting; /* wanted back by the store */
     bool dropping;
-    enum log_mend mend; /* log_slot_mend_enter() */
-    /* The bytes are looked for in memory, or written: leat_log_mend_begin() to _end() */
-    bool mend_held;
-    bool given_up;               /* its unreadable records; see leat_segment */
-    bool front_given_up;         /* the records that are missing before it */
-    unsigned named;              /* LOG_NAMED_ bits */
-    uint64_t mend_not_before_us; /* no other node had the bytes: nodes are asked again after that */
+    enum log_repair repair; /* log_slot_repair_enter() */
+    /* The bytes are looked for in memory, or written: leat_log_repair_begin() to _end() */
+    bool repair_held;
+    bool given_up;       /* its unreadable records; see leat_segment */
+    bool front_given_up; /* the records that are missing before it */
+    unsigned named;      /* LOG_NAMED_ bits */
+    uint64_t
+        repair_not_before_us; /* no other node had the bytes: nodes are asked again after that */
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last reader is done */
     /* The node log has a line that the segment's bytes are damaged; that segments before it are missing. A reader
      * there tries again, perhaps for ever, and adds no second line. */
@@ -129,13 +130,13 @@ struct log_slot {
 
 static inline bool log_slot_is_sought(const struct log_slot *slot)
 {
-    return slot->mend == LOG_MEND_SOUGHT || slot->mend == LOG_MEND_REFUSED ||
-           slot->mend == LOG_MEND_LOST_SOUGHT;
+    return slot->repair == LOG_REPAIR_SOUGHT || slot->repair == LOG_REPAIR_REFUSED ||
+           slot->repair == LOG_REPAIR_LOST_SOUGHT;
 }
 
 static inline bool log_slot_is_lost(const struct log_slot *slot)
 {
-    return slot->mend == LOG_MEND_LOST || slot->mend == LOG_MEND_LOST_SOUGHT;
+    return slot->repair == LOG_REPAIR_LOST || slot->repair == LOG_REPAIR_LOST_SOUGHT;
 }
 
 /* A prefix that ends with a trailer. */
@@ -289,7 +290,7 @@ struct leat_log {
 /* Another node has the segment whole, and this node's disk does not take it: readers here are told to try again. */
 static inline bool log_slot_is_refused(const struct leat_log *log, const struct log_slot *slot)
 {
-    return slot->mend == LOG_MEND_REFUSED && !slot->dropping && !slot->given_up &&
+    return slot->repair == LOG_REPAIR_REFUSED && !slot->dropping && !slot->given_up &&
            slot->seg->next_offset > log->first_offset;
 }
 
@@ -374,7 +375,7 @@ void log_restored_enter(struct leat_log *log, enum log_restored to);
 void log_parking_enter(struct leat_log *log, enum log_parking to);
 void log_backfill_enter(struct leat_log *log, enum log_backfill to);
 void log_skip_enter(struct leat_log *log, enum log_skip to);
-void log_slot_mend_enter(struct log_slot *slot, enum log_mend to);
+void log_slot_repair_enter(struct log_slot *slot, enum log_repair to);
 void log_ending_enter(struct leat_log *log, enum log_ending to,
                       void (*on_end)(void *arg, struct leat_log *log), void *arg);
 /** rc: what appends get in STOPPED. The node log is not told. */
@@ -448,12 +449,12 @@ void log_step_front(struct leat_log *log);
 void log_step_warm(struct leat_log *log);
 void log_warm_leave(struct leat_log *log);
 
-/* mend.c */
+/* repair.c */
 /** The segment's file has other bytes than it should. true: a reader is to try again, since other nodes are asked for
  * the bytes, or will be. */
-bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
+bool log_slot_is_repaired(struct leat_log *log, struct log_slot *slot);
 /** Ask for the bytes of damaged segments that could not be asked for before. */
-void log_mends_ask(struct leat_log *log);
+void log_repairs_ask(struct leat_log *log);
 
 /* damage.c */
 /** Name the records that are to be given up from now on: all that are known to be missing or damaged now. */

@@ -22,7 +22,7 @@ static void take_segments(struct leat_log *log, struct leat_segment *const *segs
         log->closed_bytes += seg->extent.bytes;
         if (seg->buffer) log->memory_bytes += seg->capacity;
         if (leat_segment_is_damaged(seg))
-            (void)log_slot_is_mended(log, log_slot_at(log, (uint32_t)i));
+            (void)log_slot_is_repaired(log, log_slot_at(log, (uint32_t)i));
         uint64_t expected = i > 0 ? segs[i - 1]->next_offset : seg->base_offset;
         log->damage_look |= seg->base_offset != expected;
     }

@@ -50,9 +50,10 @@ struct leat_log_events {
      * LEAT_E_STARTING. False, or NULL: the log is DAMAGED. Must not call the log. */
     bool (*on_last_damaged)(void *owner, struct leat_log *log, struct leat_segment *seg);
     /** The file's bytes of a closed segment are not the recorded ones. LEAT_OK: memory and other nodes are asked, and
-     * leat_log_mend_end() or leat_log_mend_give_up() follows; until then reads of the segment wait. LEAT_E_NOT_FOUND:
-     * no node can be asked, and reads get LEAT_E_DAMAGED. Other errors: no node can be asked now, and reads are to be
-     * tried again. Must not call the log, which may be in the middle of being made. NULL: there is no other copy. */
+     * leat_log_repair_end() or leat_log_repair_give_up() follows; until then reads of the segment wait.
+     * LEAT_E_NOT_FOUND: no node can be asked, and reads get LEAT_E_DAMAGED. Other errors: no node can be asked now,
+     * and reads are to be tried again. Must not call the log, which may be in the middle of being made. NULL: there is
+     * no other copy. */
     leat_err (*on_damaged)(void *owner, const struct leat_segment *seg);
 };
 
@@ -356,22 +357,22 @@ void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg);
 /** The store's scrub, or a read, has found that what the file has of a closed segment is damaged.
  * told: the node log says so already. true: its bytes are on no node that was asked. */
 bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told);
-/* ---- a damaged closed segment is written anew (LEAT_STORE_MEND), see on_damaged ---- */
+/* ---- a damaged closed segment is written anew (LEAT_STORE_REPAIR), see on_damaged ---- */
 /** The segment's bytes are here, to be written over the corrupt bytes. The segment is not dropped, and the log does
- * not end, before leat_log_mend_end(). NULL: the log has no use for the segment any more. */
-struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
-                                         struct leat_extent extent);
+ * not end, before leat_log_repair_end(). NULL: the log has no use for the segment any more. */
+struct leat_segment *leat_log_repair_begin(struct leat_log *log, struct leat_segment_id segment,
+                                           struct leat_extent extent);
 /** rc: the store's answer. Returns true when the repair is over. LEAT_OK: the file has the right bytes now, and reads
- * go on. LEAT_E_INVALID: the segment has no place of its own in a file, as leat_log_mend_give_up(). Returns false at
+ * go on. LEAT_E_INVALID: the segment has no place of its own in a file, as leat_log_repair_give_up(). Returns false at
  * LEAT_E_NOT_FOUND: this node's memory does not have the bytes, and another node is asked. Returns false at all other
  * errors: the disk refuses bytes that are here, so no record is lost, and the write is tried again. Reads go on
  * waiting. */
-bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment,
-                       leat_err rc) LEAT_NODISCARD;
+bool leat_log_repair_end(struct leat_log *log, struct leat_segment_id segment,
+                         leat_err rc) LEAT_NODISCARD;
 /** No node has the segment: reads get LEAT_E_DAMAGED, and nodes are asked again at a read after
- * LEAT_LOG_MEND_AGAIN_US. */
-void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment);
-enum { LEAT_LOG_MEND_AGAIN_US = 30 * 1000 * 1000 };
+ * LEAT_LOG_REPAIR_AGAIN_US. */
+void leat_log_repair_give_up(struct leat_log *log, struct leat_segment_id segment);
+enum { LEAT_LOG_REPAIR_AGAIN_US = 30 * 1000 * 1000 };
 
 struct leat_log_info {
     enum leat_log_state state;

@@ -135,7 +135,7 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
     log_segment_own(log, seg);
     log->closed_bytes += seg->extent.bytes;
     if (seg->buffer) log->memory_bytes += seg->capacity;
-    if (leat_segment_is_damaged(seg)) (void)log_slot_is_mended(log, &slots[at]);
+    if (leat_segment_is_damaged(seg)) (void)log_slot_is_repaired(log, &slots[at]);
     log_mark_dirty(log); /* reads may wait for this segment */
     return LEAT_OK;
 }

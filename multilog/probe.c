@@ -64,7 +64,7 @@ void leat_log_first_lose(struct leat_log *log)
 {
     struct log_slot *slot = log_slot_at(log, 0);
     leat_segment_damage_found(slot->seg);
-    slot->mend = LOG_MEND_LOST;
+    slot->repair = LOG_REPAIR_LOST;
     log->damage_look = true;
 }
 

@@ -88,9 +88,9 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read);
 
 /* The segment's file was read, and is not as it should be: are other nodes asked for the segment? The read does not
  * wait here, because it has one of the few buffers. */
-static bool is_mended(struct leat_log *log, struct log_slot *slot)
+static bool is_repaired(struct leat_log *log, struct log_slot *slot)
 {
-    return slot->closed && !slot->seg->buffer && log_slot_is_mended(log, slot);
+    return slot->closed && !slot->seg->buffer && log_slot_is_repaired(log, slot);
 }
 
 static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint32_t at)
@@ -102,7 +102,7 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
         read->position = (struct leat_position){log_group_of(next), next, 0};
         return read_step(log, read);
     }
-    if (is_mended(log, slot)) return read_end(read, LEAT_E_STARTING);
+    if (is_repaired(log, slot)) return read_end(read, LEAT_E_STARTING);
     if (!slot->damage_told)
         leat_node_log_error("log %u/%u/%u of %s: segment %llu is damaged at %u",
                             log->options.ref.stream, log->options.ref.streamlet,
@@ -307,7 +307,7 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
         if (end > count && count == BLOCK_BYTES) /* read once more, so much */
             return file_read(log, read, slot, 0, end, PHASE_JOINT);
         struct leat_start start;
-        if (!leat_log_start_find(read->disk_buffer, count, &start) && is_mended(log, slot))
+        if (!leat_log_start_find(read->disk_buffer, count, &start) && is_repaired(log, slot))
             return read_end(read, LEAT_E_STARTING);
         joint_note(log, slot, read->disk_buffer, count);
         return read_step(log, read);
@@ -350,7 +350,7 @@ static void on_file_read(struct leat_disk_io *io)
     if (log->ending == LOG_DELETING)
         rc = read_end(read, LEAT_E_UNKNOWN_STREAM);
     else if (io->rc != LEAT_OK)
-        rc = read_end(read, is_mended(log, slot) ? LEAT_E_STARTING : LEAT_E_DISK);
+        rc = read_end(read, is_repaired(log, slot) ? LEAT_E_STARTING : LEAT_E_DISK);
     else
         rc = file_goes_on(log, read, slot);
     if (rc != LEAT_E_AGAIN) read->on_done(read);
@@ -561,7 +561,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         read->boundary = false;
         if (log_slot_is_sought(slot) && !seg->buffer) {
             if (log_is_stopping(log) || log->reads_expire || read->disk_buffer ||
-                slot->mend == LOG_MEND_REFUSED)
+                slot->repair == LOG_REPAIR_REFUSED)
                 return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;

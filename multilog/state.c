@@ -98,17 +98,21 @@ void log_skip_enter(struct leat_log *log, enum log_skip to)
 }
 
 /* From NONE to LOST, too: a log that is made anew may get the answer of nodes that the previous log asked. */
-void log_slot_mend_enter(struct log_slot *slot, enum log_mend to)
+void log_slot_repair_enter(struct log_slot *slot, enum log_repair to)
 {
     static const unsigned follow[] = {
-        [LOG_MEND_NONE] = 1u << LOG_MEND_SOUGHT | 1u << LOG_MEND_LOST,
-        [LOG_MEND_SOUGHT] = 1u << LOG_MEND_NONE | 1u << LOG_MEND_REFUSED | 1u << LOG_MEND_LOST,
-        [LOG_MEND_REFUSED] = 1u << LOG_MEND_NONE | 1u << LOG_MEND_REFUSED | 1u << LOG_MEND_LOST,
-        [LOG_MEND_LOST] = 1u << LOG_MEND_NONE | 1u << LOG_MEND_LOST | 1u << LOG_MEND_LOST_SOUGHT,
-        [LOG_MEND_LOST_SOUGHT] = 1u << LOG_MEND_NONE | 1u << LOG_MEND_REFUSED | 1u << LOG_MEND_LOST,
+        [LOG_REPAIR_NONE] = 1u << LOG_REPAIR_SOUGHT | 1u << LOG_REPAIR_LOST,
+        [LOG_REPAIR_SOUGHT] =
+            1u << LOG_REPAIR_NONE | 1u << LOG_REPAIR_REFUSED | 1u << LOG_REPAIR_LOST,
+        [LOG_REPAIR_REFUSED] =
+            1u << LOG_REPAIR_NONE | 1u << LOG_REPAIR_REFUSED | 1u << LOG_REPAIR_LOST,
+        [LOG_REPAIR_LOST] =
+            1u << LOG_REPAIR_NONE | 1u << LOG_REPAIR_LOST | 1u << LOG_REPAIR_LOST_SOUGHT,
+        [LOG_REPAIR_LOST_SOUGHT] =
+            1u << LOG_REPAIR_NONE | 1u << LOG_REPAIR_REFUSED | 1u << LOG_REPAIR_LOST,
     };
-    LEAT_ASSERT(follow[slot->mend] & 1u << to);
-    slot->mend = to;
+    LEAT_ASSERT(follow[slot->repair] & 1u << to);
+    slot->repair = to;
 }
 
 bool log_is_quiet(const struct leat_log *log)

@@ -121,11 +121,11 @@ static void warm_damaged(struct leat_log *log, const char *what)
      * segment. */
     if (log->jumped) {
         log->producers.lost = true;
-        (void)log_slot_is_mended(log, log_slot_at(log, log->slot_count - 1));
+        (void)log_slot_is_repaired(log, log_slot_at(log, log->slot_count - 1));
         return;
     }
     leat_log_set_state(log, LEAT_LOG_DAMAGED, why);
-    (void)log_slot_is_mended(log, log_slot_at(log, log->slot_count - 1));
+    (void)log_slot_is_repaired(log, log_slot_at(log, log->slot_count - 1));
     damaged_tell(log, last);
 }
 

@@ -183,7 +183,7 @@ bool leat_flush_sync_due(const struct leat_store *store)
 static void flush_all_step(struct leat_store *store)
 {
     if (!store->flush_all_done || store->flush_pending || leat_round_busy(store) ||
-        store->scrub_reading || store->mends || store->slots.zeroing)
+        store->scrub_reading || store->repairs || store->slots.zeroing)
         return;
     void (*done)(void *arg, leat_err rc) = store->flush_all_done;
     store->flush_all_done = NULL;

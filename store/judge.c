@@ -48,7 +48,7 @@ struct leat_pool *leat_judge_pool(struct leat_store *store, const struct leat_ro
 
 /* ---- one found segment ---- */
 
-void leat_judge_mendable(struct leat_held *held, const struct leat_row *row)
+void leat_judge_repairable(struct leat_held *held, const struct leat_row *row)
 {
     if (row->state != LEAT_SEGMENT_CLOSED || held->slot_shared) return;
     leat_segment_integrity_enter(&held->seg, row->flags & LEAT_ROW_FLUSHED
@@ -421,7 +421,7 @@ leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
     }
     leat_err rc = slot_read(op, held, row->capacity);
     if (rc) {
-        leat_judge_mendable(held, row);
+        leat_judge_repairable(held, row);
         return leat_judge_lost(op, held, LEAT_SEGMENT_CLOSED, NULL,
                                "cannot be read from store/%u: %s", row->slot_file,
                                leat_err_text(rc));
@@ -431,7 +431,7 @@ leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
     leat_scan_segment(store->scratch, seg->extent.bytes, &scan);
     if (!leat_judge_header_matches(store, seg, &scan)) scan = (struct leat_scan){0};
     if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
-        leat_judge_mendable(held, row);
+        leat_judge_repairable(held, row);
         return leat_judge_lost(
             op, held, LEAT_SEGMENT_CLOSED, &scan,
             "its memory did not survive before it was flushed; %u of %u bytes are in "

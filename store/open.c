@@ -118,7 +118,7 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     store->cat.held_count++;
     if (row.state == LEAT_SEGMENT_CLOSED && row.flags & LEAT_ROW_FLUSHED &&
         leat_judge_pool(store, &row) == &store->pool) {
-        held->pool = &store->pool; /* not read now: a mend looks there */
+        held->pool = &store->pool; /* not read now: a repair looks there */
         held->pool_at = row.pool_at;
     }
     bool there = false;
@@ -138,7 +138,7 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
             leat_judge_free(store, held);
             return LEAT_OK;
         }
-        leat_judge_mendable(held, &row);
+        leat_judge_repairable(held, &row);
         return leat_judge_lost(op, held,
                                row.state == LEAT_SEGMENT_RESERVED ? LEAT_SEGMENT_OPEN : row.state,
                                NULL, "the file store/%u is missing or truncated", row.slot_file);

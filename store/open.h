@@ -37,6 +37,6 @@ leat_err leat_judge_lost(struct leat_opening *op, struct leat_held *held,
 void leat_judge_free(struct leat_store *store, struct leat_held *held);
 /** A LOST segment whose row has its prefix id: if the log's owner gets the bytes from another node, there is a place
  * for them. */
-void leat_judge_mendable(struct leat_held *held, const struct leat_row *row);
+void leat_judge_repairable(struct leat_held *held, const struct leat_row *row);
 
 #endif

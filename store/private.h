@@ -26,7 +26,7 @@ enum {
     LEAT_STORE_FLUSH_IN_FLIGHT_MAX = 2,
     LEAT_STORE_FLUSH_WRITE_BYTES = 1024 * 1024,
     LEAT_STORE_FLUSH_WRITE_BYTES_BUSY = 256 * 1024, /* while commits come */
-    LEAT_STORE_MEND_BYTES = 256 * 1024, /* of a segment that is written anew, at a time */
+    LEAT_STORE_REPAIR_BYTES = 256 * 1024, /* of a segment that is written anew, at a time */
     LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024, /* flushed and not synced: sync now */
     LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024, /* smaller writes say nothing of the disk's speed */
     LEAT_STORE_BUSY_US = 10 * 1000,         /* commits within that: the disk is theirs */
@@ -268,7 +268,7 @@ struct leat_held {
     uint64_t closed_us;
     bool dirty_in_arena;       /* counted in store->arenas_dirty */
     struct leat_pool *leaving; /* the arena in whose leaving_bytes it is counted; NULL: none */
-    bool mending;              /* its file is being written anew */
+    bool repairing;            /* its file is being written anew */
     /* CLOSED, flushed: its place was found without the right bytes, and its row says so, since a missing place is
      * made again, and a flipped bit that was read is recorded nowhere else. */
     bool damaged;
@@ -366,7 +366,7 @@ struct leat_store {
     bool scrub_reading;
     uint32_t scrub_row;
     uint64_t scrub_at_us;
-    unsigned mends; /* under way */
+    unsigned repairs; /* under way */
 
     /* replicas */
     struct leat_list arenas;
@@ -524,10 +524,10 @@ bool leat_flush_pressed(const struct leat_store *store);
 void leat_scrub_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_scrub_next_us(const struct leat_store *store);
 
-/* mend.c */
+/* repair.c */
 /** Are all bytes of this closed segment in memory, by their checksums? Uses the scratch. */
-bool leat_mend_remembers(struct leat_store *store, const struct leat_held *held);
-void leat_mend(struct leat_store *store, struct leat_store_req *req);
+bool leat_repair_remembers(struct leat_store *store, const struct leat_held *held);
+void leat_repair(struct leat_store *store, struct leat_store_req *req);
 
 /* open.c */
 leat_err leat_open_found(struct leat_store *store, bool quarantine,

@@ -62,12 +62,12 @@ bool leat_store_any_free(const struct leat_store_arena *arena, uint64_t offset, 
     return false;
 }
 
-bool leat_store_io_mends(const struct leat_store *store, const struct leat_disk_io *io)
+bool leat_store_io_repairs(const struct leat_store *store, const struct leat_disk_io *io)
 {
-    uint32_t rows = store->mends ? store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK : 0;
+    uint32_t rows = store->repairs ? store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK : 0;
     for (uint32_t row = 0; row < rows; row++) {
         const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
-        if (!held || !held->mending || held->seg.file != io->file) continue;
+        if (!held || !held->repairing || held->seg.file != io->file) continue;
         if (io->kind == LEAT_DISK_SYNC) return true;
         if (io->offset >= held->seg.file_offset &&
             io->offset < held->seg.file_offset + held->seg.extent.bytes)

@@ -36,8 +36,8 @@ bool leat_store_see_next(const struct leat_store *store, struct leat_store_seen 
 uint8_t *leat_store_left_at(const struct leat_store *store, const struct leat_segment *seg);
 /** Is any of these bytes of an arena in a place that the next segment may have? */
 bool leat_store_any_free(const struct leat_store_arena *arena, uint64_t offset, uint32_t bytes);
-/** Is this operation a piece of a repair (LEAT_STORE_MEND), or a flush of a file with a segment under repair? */
-bool leat_store_io_mends(const struct leat_store *store, const struct leat_disk_io *io);
+/** Is this operation a piece of a repair (LEAT_STORE_REPAIR), or a flush of a file with a segment under repair? */
+bool leat_store_io_repairs(const struct leat_store *store, const struct leat_disk_io *io);
 /** Of the pool, without a step that comes or goes. */
 uint64_t leat_store_pool_bytes(const struct leat_store *store);
 /** Is the last line about disk space in the node log that there is no space? */

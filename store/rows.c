@@ -35,7 +35,7 @@ static bool join_same_state(struct leat_store *store, struct leat_store_req *req
     struct leat_segment *seg = req->seg;
     unsigned flags = row->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
     if (!seg->buffer && !LEAT_BUG(STAMP_NAMES_MEMORY))
-        flags &= ~(unsigned)LEAT_ROW_IN_POOL; /* that memory is gone, and is to be mended */
+        flags &= ~(unsigned)LEAT_ROW_IN_POOL; /* that memory is gone, and is to be repaired */
     if (flags & LEAT_ROW_FLUSHED && !LEAT_BUG(STAMP_NAMES_MEMORY)) flags = flushed_flags(held);
     bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
     if (sync && LEAT_BUG(STAMP_UNSYNCED)) sync = false;
@@ -95,12 +95,12 @@ static bool join(struct leat_store *store, struct leat_store_req *req)
         return join_same_state(store, req, held);
     case LEAT_STORE_COMMIT:
     case LEAT_STORE_EVICT:
-    case LEAT_STORE_MEND:
+    case LEAT_STORE_REPAIR:
         break;
     }
     /* Those have no row: they never come here. */
     LEAT_ASSERT(req->kind != LEAT_STORE_COMMIT && req->kind != LEAT_STORE_EVICT &&
-                req->kind != LEAT_STORE_MEND);
+                req->kind != LEAT_STORE_REPAIR);
     return true;
 }
 
@@ -175,7 +175,7 @@ static void end_req(struct leat_store *store, struct leat_store_req *req)
         held->seg.passed_bytes = 0;                      /* what lay there is written over */
         break;
     case LEAT_STORE_DROP:
-        LEAT_ASSERT(!held->mending); /* it would be written into another segment's place */
+        LEAT_ASSERT(!held->repairing); /* it would be written into another segment's place */
         held->leave = req->leave;
         leat_held_free(store, held);
         req->seg = NULL;
@@ -186,7 +186,7 @@ static void end_req(struct leat_store *store, struct leat_store_req *req)
     case LEAT_STORE_GIVE_UP:
     case LEAT_STORE_MOVE:
     case LEAT_STORE_EVICT:
-    case LEAT_STORE_MEND:
+    case LEAT_STORE_REPAIR:
         break;
     }
     leat_store_answer(store, req, LEAT_OK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scrub: closed segments in files are read again now and then, so that damage is named while other
  * copies still exist. Rate-limited by bytes per second; one read at a time. The segment's owner is told: it
- * has the file written anew by what memory has, or by the bytes of another node (mend.c), or another copy made. */
+ * has the file written anew by what memory has, or by the bytes of another node (repair.c), or another copy made. */
 #include "store/private.h"
 
 static void damage_report(struct leat_store *store, struct leat_held *held, const char *what)
@@ -21,7 +21,7 @@ static void damage_report(struct leat_store *store, struct leat_held *held, cons
 static void damage_found(struct leat_store *store, struct leat_held *held, const char *what)
 {
     bool own = held->seg.role == LEAT_SEGMENT_OWN && held->seg.owner_actor < LEAT_CORES_MAX;
-    if (own && leat_mend_remembers(store, held))
+    if (own && leat_repair_remembers(store, held))
         leat_held_tell(store, held, LEAT_HELD_EVENT_DAMAGED);
     else
         damage_report(store, held, what);
@@ -48,7 +48,7 @@ static void on_read(struct leat_disk_io *io)
     else if (scan.bytes != row->extent_bytes || scan.crc != row->extent_crc)
         damage_found(store, held, "is damaged: its bytes do not match their checksums");
     else
-        held->damage_named = false; /* mended: what is found later is other damage */
+        held->damage_named = false; /* repaired: what is found later is other damage */
 }
 
 static struct leat_held *next_segment(struct leat_store *store)
@@ -59,7 +59,7 @@ static struct leat_held *next_segment(struct leat_store *store)
         store->scrub_row = store->scrub_row + 1 < rows ? store->scrub_row + 1 : 0;
         struct leat_held *held = *leat_catalogue_held(&store->cat, store->scrub_row);
         const struct leat_row *row = leat_catalogue_row(&store->cat, store->scrub_row);
-        if (!held || held->mending) continue;
+        if (!held || held->repairing) continue;
         if (row->state == LEAT_SEGMENT_CLOSED && row->flags & LEAT_ROW_FLUSHED) return held;
     }
     return NULL;

@@ -33,7 +33,7 @@ enum leat_segment_integrity {
      * complete write that is damaged now. Stays so until the next write to the segment. */
     LEAT_INTEGRITY_TORN,
     /* CLOSED: the file was found to have other bytes than `extent` says. The bytes are fetched from another node and
-     * written anew (LEAT_STORE_MEND), or the replica is replaced; until then no other node gets a copy from here. */
+     * written anew (LEAT_STORE_REPAIR), or the replica is replaced; until then no other node gets a copy from here. */
     LEAT_INTEGRITY_CORRUPT,
     /* CLOSED: as CORRUPT, and found so at a start: the bytes never got to the file, and the memory that had them is
      * gone. The place may have bytes of another segment. */

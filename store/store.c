@@ -22,8 +22,8 @@ static void request_deliver(void *actor, struct leat_mail *mail)
     case LEAT_STORE_MOVE:
         leat_memory_move(store, req);
         return;
-    case LEAT_STORE_MEND:
-        leat_mend(store, req);
+    case LEAT_STORE_REPAIR:
+        leat_repair(store, req);
         return;
     case LEAT_STORE_COMMIT:
         store->committed_us = req->asked_us;
@@ -235,7 +235,7 @@ void leat_store_close(struct leat_store **store_pointer)
     struct leat_store *store = *store_pointer;
     if (!store) return;
     LEAT_ASSERT(!leat_round_running(store) && store->flush_in_flight == 0);
-    LEAT_ASSERT(!store->slots.zeroing && store->mends == 0);
+    LEAT_ASSERT(!store->slots.zeroing && store->repairs == 0);
     leat_catalogue_fini(&store->cat);
     leat_slots_fini(&store->slots);
     leat_pool_fini(&store->pool);

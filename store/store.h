@@ -38,7 +38,7 @@ enum leat_store_req_kind {
      * place, and synced. The row changes only where it did not say that the file has the bytes. Not to be dropped
      * before the answer, with which its owner says that seg->integrity is OK again. LEAT_E_INVALID: in memory alone,
      * or not these bytes. bytes NULL: from this node's memory; LEAT_E_NOT_FOUND: not all bytes are there */
-    LEAT_STORE_MEND,
+    LEAT_STORE_REPAIR,
     /* in: given_up, front_given_up. Recorded durably, in addition to earlier marks, together with the owner's present
      * seg->passed_bytes */
     LEAT_STORE_GIVE_UP,
@@ -69,9 +69,9 @@ struct leat_store_req {
     bool leave; /* DROP: its buffer may still be written, so is not given out again */
     /* COMMIT */
     uint32_t from_bytes, to_bytes;
-    /* MEND: the extent's length, 4 KiB aligned, then zeros up to the next 4 KiB. Borrowed until the answer. */
+    /* REPAIR: the extent's length, 4 KiB aligned, then zeros up to the next 4 KiB. Borrowed until the answer. */
     uint8_t *bytes;
-    uint8_t *copy; /* the store's: MEND, of the bytes in memory */
+    uint8_t *copy; /* the store's: REPAIR, of the bytes in memory */
     bool follow;   /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     leat_err rc;
     void (*on_done)(struct leat_store_req *req); /* on actor `from` */
@@ -81,7 +81,7 @@ struct leat_store_req {
     void *owner;
     struct leat_list waiting; /* the store's */
     uint64_t asked_us;        /* the store's */
-    struct leat_disk_io io;   /* the store's: RESUME reads back by it, MEND writes */
+    struct leat_disk_io io;   /* the store's: RESUME reads back by it, REPAIR writes */
 };
 
 /* ---- arenas for replicas ----

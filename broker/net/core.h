@@ -50,7 +50,7 @@ enum {
 
 struct leat_core_admin;
 struct leat_core_data;
-struct leat_mends;
+struct leat_repairs;
 struct leat_missing;
 struct leat_movers;
 struct leat_takeovers;
@@ -81,7 +81,7 @@ struct leat_core {
     struct leat_core_data *data;
     struct leat_core_admin *admin;
     struct leat_takeovers *takeovers;
-    struct leat_mends *mends;
+    struct leat_repairs *repairs;
     struct leat_movers *movers;
     struct leat_missing *missing; /* logs that were missing are being made */
     struct leat_link_handler serve_in;

@@ -23,7 +23,7 @@ struct leat_core_hooks {
     /** A log of a home is being made: its options are completed. And it is made. */
     leat_err (*groups_attach)(struct leat_partition *partition, struct leat_log_options *options);
     void (*groups_made)(struct leat_partition *partition);
-    /** A closed segment is damaged here. As leat_mend_ask(). */
+    /** A closed segment is damaged here. As leat_repair_ask(). */
     leat_err (*damaged)(const struct leat_partition *partition, const struct leat_segment *seg);
     /** Where the log begins is known now, and so which of its first segments are damaged. */
     void (*front_known)(struct leat_core *core, struct leat_partition *partition);

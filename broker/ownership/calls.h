@@ -12,7 +12,7 @@ struct leat_move_part;
 struct leat_peer;
 
 /* ---- core_ownership.c ---- */
-/** core->takeovers, mends and movers. Error: LEAT_E_NO_MEMORY. Thread: startup. */
+/** core->takeovers, repairs and movers. Error: LEAT_E_NO_MEMORY. Thread: startup. */
 leat_err leat_core_ownership_make(struct leat_core *core) LEAT_NODISCARD;
 /** Nothing is under way any more; before the core's logs go. Thread: any, the core runs no more, as for the next
  * function. */

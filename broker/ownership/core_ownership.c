@@ -9,7 +9,7 @@
 
 struct core_ownership_parts {
     struct leat_takeovers takeovers;
-    struct leat_mends mends;
+    struct leat_repairs repairs;
     struct leat_movers movers;
 };
 
@@ -18,10 +18,10 @@ leat_err leat_core_ownership_make(struct leat_core *core)
     struct core_ownership_parts *parts = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *parts);
     if (parts == NULL) return LEAT_E_NO_MEMORY;
     core->takeovers = &parts->takeovers;
-    core->mends = &parts->mends;
+    core->repairs = &parts->repairs;
     core->movers = &parts->movers;
     leat_takeovers_init(core);
-    leat_mends_init(core);
+    leat_repairs_init(core);
     leat_movers_init(core);
     return LEAT_OK;
 }
@@ -29,7 +29,7 @@ leat_err leat_core_ownership_make(struct leat_core *core)
 void leat_core_ownership_fini(struct leat_core *core)
 {
     leat_takeovers_fini(core);
-    leat_mends_fini(core);
+    leat_repairs_fini(core);
     leat_movers_fini(core);
 }
 
@@ -38,7 +38,7 @@ void leat_core_ownership_free(struct leat_core *core)
     if (core->takeovers == NULL) return;
     leat_mem_free(LEAT_CONTAINER(core->takeovers, struct core_ownership_parts, takeovers));
     core->takeovers = NULL;
-    core->mends = NULL;
+    core->repairs = NULL;
     core->movers = NULL;
 }
 

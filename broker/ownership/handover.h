@@ -62,25 +62,25 @@ bool leat_takeover_pass_over(struct leat_partition *partition, bool front);
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
 /* Closed segments whose bytes in this node's file are corrupt: the bytes of another node's copy are written over
  * them, one segment at a time. */
-struct leat_mend;
-struct leat_mends {
-    struct leat_list all;    /* struct leat_mend, in order of asking, or of their last turns */
-    struct leat_mend *going; /* NULL: no segment is fetched or written */
-    uint64_t next_us;        /* not before: segments are fetched at a bounded rate */
+struct leat_repair;
+struct leat_repairs {
+    struct leat_list all;      /* struct leat_repair, in order of asking, or of their last turns */
+    struct leat_repair *going; /* NULL: no segment is fetched or written */
+    uint64_t next_us;          /* not before: segments are fetched at a bounded rate */
     struct leat_timer timer;
 };
 enum {
-    LEAT_MEND_BYTES_PER_SECOND = 64 * 1024 * 1024,
-    LEAT_MEND_AGAIN_US = 100 * 1000,
-    LEAT_MEND_AWAY_US = 2 * 1000 * 1000,    /* while a node is down that may have the segment */
-    LEAT_MEND_REFUSED_US = 5 * 1000 * 1000, /* after the disk refused a write */
+    LEAT_REPAIR_BYTES_PER_SECOND = 64 * 1024 * 1024,
+    LEAT_REPAIR_AGAIN_US = 100 * 1000,
+    LEAT_REPAIR_AWAY_US = 2 * 1000 * 1000,    /* while a node is down that may have the segment */
+    LEAT_REPAIR_REFUSED_US = 5 * 1000 * 1000, /* after the disk refused a write */
 };
-void leat_mends_init(struct leat_core *core);
-void leat_mends_fini(struct leat_core *core);
+void leat_repairs_init(struct leat_core *core);
+void leat_repairs_fini(struct leat_core *core);
 /** LEAT_OK: other nodes are asked; LEAT_E_NO_MEMORY: not now. See leat_log_events.on_damaged. Thread: the log's core.
  */
-leat_err leat_mend_ask(const struct leat_partition *partition,
-                       const struct leat_segment *seg) LEAT_NODISCARD;
+leat_err leat_repair_ask(const struct leat_partition *partition,
+                         const struct leat_segment *seg) LEAT_NODISCARD;
 /** Make all other nodes that are up the sources of `pull`. Thread: core 0, as for the next function. */
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
 /** Another node owns the streamlet now, or this node under another epoch: the log goes. Thread: its core. */

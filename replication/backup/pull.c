@@ -38,7 +38,7 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent, bool
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_entry trailer;
-    if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return seg->file && !rep->dropping;
+    if (LEAT_BUG(REPAIR_UNCHECKED) && !extent.crc) return seg->file && !rep->dropping;
     if (rep->damaged || rep->drop_wanted || rep->dropping || seg->incomplete ||
         leat_segment_is_damaged(seg))
         return false;
@@ -58,7 +58,7 @@ static bool holds(const struct replica *rep, struct leat_extent extent)
     struct leat_scan scan;
     if (seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, extent)) return true;
     if (backup_begins(rep, extent)) return true;
-    if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return true;
+    if (LEAT_BUG(REPAIR_UNCHECKED) && !extent.crc) return true;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
     return leat_scan_is(&scan, extent);
 }
@@ -325,7 +325,7 @@ static void pull_close(struct leat_backup_pull *pull)
     leat_scan_segment(pull->into ? pull->into : seg->buffer, pull->extent.bytes, &scan);
     bool right = leat_scan_is(&scan, pull->extent) && scan.header.segment == pull->segment.v;
     if (!right && LEAT_BUG(PULL_UNCHECKED)) right = true;
-    if (pull->into && (right || LEAT_BUG(MEND_UNCHECKED))) {
+    if (pull->into && (right || LEAT_BUG(REPAIR_UNCHECKED))) {
         pull_end(pull, LEAT_OK);
         return;
     }

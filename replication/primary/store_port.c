@@ -132,9 +132,9 @@ static void store_port_request(void *ctx, const struct leat_post *post, struct l
     }
     case LEAT_STORE_STAMP:
     case LEAT_STORE_MOVE:
-    case LEAT_STORE_MEND: /* of this node's file alone: the store is asked */
+    case LEAT_STORE_REPAIR: /* of this node's file alone: the store is asked */
         LEAT_ASSERT(req->kind != LEAT_STORE_STAMP && req->kind != LEAT_STORE_MOVE &&
-                    req->kind != LEAT_STORE_MEND);
+                    req->kind != LEAT_STORE_REPAIR);
         break;
     }
     rep_mark_dirty(log);

@@ -261,7 +261,7 @@ uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref,
 #pragma weak leat_append_on_room
 #pragma weak leat_groups_attach
 #pragma weak leat_groups_log_made
-#pragma weak leat_mend_ask
+#pragma weak leat_repair_ask
 #pragma weak leat_adopt_damage_tell
 #pragma weak leat_takeover_older
 #pragma weak leat_move_part_gone
@@ -273,7 +273,7 @@ static const struct leat_core_hooks hooks = {
     .room = leat_append_on_room,
     .groups_attach = leat_groups_attach,
     .groups_made = leat_groups_log_made,
-    .damaged = leat_mend_ask,
+    .damaged = leat_repair_ask,
     .front_known = leat_adopt_damage_tell,
     .older = leat_takeover_older,
     .part_gone = leat_move_part_gone,

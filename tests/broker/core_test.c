@@ -57,10 +57,10 @@ CALLED(leat_pace_init, "pace init")
 CALLED(leat_confirmer_init, "confirmer init")
 CALLED(leat_places_init, "places init")
 CALLED(leat_takeovers_init, "takeovers init")
-CALLED(leat_mends_init, "mends init")
+CALLED(leat_repairs_init, "repairs init")
 CALLED(leat_movers_init, "movers init")
 CALLED(leat_takeovers_fini, "takeovers fini")
-CALLED(leat_mends_fini, "mends fini")
+CALLED(leat_repairs_fini, "repairs fini")
 CALLED(leat_movers_fini, "movers fini")
 CALLED(leat_producer_ids_fini, "ids fini")
 CALLED(leat_places_fini, "places fini")
@@ -453,11 +453,11 @@ static void all_that_it_has_goes_with_it(void **state)
         last.ref.log++;
     core->data->partitions[1023] = &last;
     leat_core_fini(core);
-    assert_true(core->data == NULL && core->takeovers == NULL && core->mends == NULL &&
+    assert_true(core->data == NULL && core->takeovers == NULL && core->repairs == NULL &&
                 core->movers == NULL);
     leat_core_data_free(core); /* there is nothing left to be freed */
     leat_core_ownership_free(core);
-    assert_true(said_one("takeovers fini\n") && said_one("mends fini\n") &&
+    assert_true(said_one("takeovers fini\n") && said_one("repairs fini\n") &&
                 said_one("movers fini\n") && said_one("door close\n") && said_one("ids fini\n") &&
                 said_one("places fini\n"));
     assert_true(said_one("forget places of 256\n") && said_one("forget places of 1\n") &&

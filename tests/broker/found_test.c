@@ -383,11 +383,10 @@ static void passed_over(const struct seen *seen)
 {
     const struct leat_found *found = seen->found;
     if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || alone.no_stream) return;
-    expect(
-        "node log warn: stream \"orders\", streamlet 1, log %u ends at offset %llu, %u bytes into "
-        "segment %llu",
-        found->seg->log.log, (unsigned long long)found->scan.next_offset, found->scan.bytes,
-        (unsigned long long)found->seg->id.v);
+    expect("node log warn: stream \"orders\", streamlet 1, log %u ends at offset %llu, %u bytes "
+           "into segment %llu",
+           found->seg->log.log, (unsigned long long)found->scan.next_offset, found->scan.bytes,
+           (unsigned long long)found->seg->id.v);
 }
 
 static bool has_records(const struct leat_found *found)

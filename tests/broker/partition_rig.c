@@ -140,9 +140,9 @@ void leat_member_words(const struct leat_core *core, uint64_t incarnation, char 
     assert_ptr_equal(core, &alone.cores[0]);
     snprintf(out, capacity, "node %llu", (unsigned long long)incarnation);
 }
-leat_err leat_mend_ask(const struct leat_partition *partition, const struct leat_segment *seg)
+leat_err leat_repair_ask(const struct leat_partition *partition, const struct leat_segment *seg)
 {
-    said("mend %llu of %s", (unsigned long long)seg->id.v, ref_text(partition->ref));
+    said("repair %llu of %s", (unsigned long long)seg->id.v, ref_text(partition->ref));
     return LEAT_E_NO_MEMORY;
 }
 void leat_adopt_damage_tell(struct leat_core *core, struct leat_partition *partition)

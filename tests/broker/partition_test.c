@@ -441,7 +441,7 @@ static void last_segment_that_is_damaged_may_be_had_from_others(void **state)
     }
 }
 
-static void damaged_segment_is_mended_by_others(void **state)
+static void damaged_segment_is_repaired_by_others(void **state)
 {
     (void)state;
     begin();
@@ -449,7 +449,7 @@ static void damaged_segment_is_mended_by_others(void **state)
     struct leat_segment seg = {.id = {4}};
     said_enough();
     assert_int_equal(partition->log->options.events.on_damaged(partition, &seg), LEAT_E_NO_MEMORY);
-    assert_said("mend 4 of 7/1/0\n");
+    assert_said("repair 4 of 7/1/0\n");
     core_of_all()->stopping = true;
     assert_int_equal(partition->log->options.events.on_damaged(partition, &seg), LEAT_E_STARTING);
     assert_said("");
@@ -500,7 +500,7 @@ int main(void)
         cmocka_unit_test(log_that_is_absent_has_a_reason),
         cmocka_unit_test(log_is_dirty_once_a_turn),
         cmocka_unit_test(last_segment_that_is_damaged_may_be_had_from_others),
-        cmocka_unit_test(damaged_segment_is_mended_by_others),
+        cmocka_unit_test(damaged_segment_is_repaired_by_others),
         cmocka_unit_test(read_lacks_what_may_come),
     };
     return cmocka_run_group_tests_name("broker partition", tests, NULL, NULL);

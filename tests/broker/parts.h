@@ -27,7 +27,7 @@ struct core_parts {
     struct leat_missing missing;
     struct leat_placer placer;
     struct leat_takeovers takeovers;
-    struct leat_mends mends;
+    struct leat_repairs repairs;
     struct leat_movers movers;
 };
 
@@ -43,7 +43,7 @@ static inline void core_parts_set(struct leat_core *core, struct core_parts *par
     core->missing = &parts->missing;
     core->admin->placer = &parts->placer;
     core->takeovers = &parts->takeovers;
-    core->mends = &parts->mends;
+    core->repairs = &parts->repairs;
     core->movers = &parts->movers;
 }
 

@@ -174,7 +174,7 @@ static void report_names_streams_whose_logs_wait_for_memory(void **state)
     assert_non_null(strstr(trouble(desk), "no room for logs of stream \"two\": they wait"));
     streams[0].logs_missing = true;
     assert_non_null(strstr(trouble(desk), "\"one\" and others: they wait"));
-    world_node_kill(desk->world, 1, false); /* what a restart mends comes first */
+    world_node_kill(desk->world, 1, false); /* what a restart repairs comes first */
     world_run(desk->world, 1000 * 1000);
     leat_primary_peer_refused(desk->world->primary, 1, LEAT_E_STALE_EPOCH);
     assert_non_null(strstr(trouble(desk), "node n1 refuses copies from it"));

@@ -215,7 +215,7 @@ static void this_node_is_no_other(void **state)
     }
 }
 
-/* A voter that began alone has an address that no other node can reach, or no name: the change of voters mends that
+/* A voter that began alone has an address that no other node can reach, or no name: the change of voters repairs that
  * first. */
 static void own_address_is_put_right_first(void **state)
 {

@@ -105,17 +105,17 @@ static void flushed_segment_is_looked_at(void **state)
 }
 
 /* Goal: a disk that refuses the bytes of what nobody looks for any more does not begin that again. */
-static void mending_that_was_given_up_stays_so(void **state)
+static void repairing_that_was_given_up_stays_so(void **state)
 {
     (void)state;
     static const leat_err codes[] = {LEAT_E_DISK_FULL, LEAT_E_NOT_FOUND};
     for (unsigned i = 0; i < 2; i++) {
         rolled();
-        slot(1)->mend = LOG_MEND_LOST;
-        slot(1)->mend_held = true;
+        slot(1)->repair = LOG_REPAIR_LOST;
+        slot(1)->repair_held = true;
         slot(1)->file_reads = it->reads_in_flight = 1;
-        assert_false(leat_log_mend_end(it, slot(1)->seg->id, codes[i]));
-        assert_int_equal(slot(1)->mend, LOG_MEND_LOST);
+        assert_false(leat_log_repair_end(it, slot(1)->seg->id, codes[i]));
+        assert_int_equal(slot(1)->repair, LOG_REPAIR_LOST);
         poke_end();
     }
 }
@@ -283,7 +283,7 @@ int main(void)
         TRACE_TEST(evicted_is_what_was_closed),
         TRACE_TEST(head_of_a_deleted_log_goes_last),
         TRACE_TEST(flushed_segment_is_looked_at),
-        TRACE_TEST(mending_that_was_given_up_stays_so),
+        TRACE_TEST(repairing_that_was_given_up_stays_so),
         TRACE_TEST(deleted_log_gives_its_memory_back),
         TRACE_TEST(log_without_a_head_has_none_to_park),
         TRACE_TEST(head_is_parked_when_it_is_said),

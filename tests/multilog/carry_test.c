@@ -272,10 +272,10 @@ static void segment_that_is_given_up_is_sought_no_more(void **state)
     (void)state;
     static const struct {
         bool records;
-        enum log_mend before, after;
-    } cases[] = {{true, LOG_MEND_LOST_SOUGHT, LOG_MEND_LOST},
-                 {false, LOG_MEND_LOST_SOUGHT, LOG_MEND_LOST_SOUGHT},
-                 {true, LOG_MEND_NONE, LOG_MEND_NONE}};
+        enum log_repair before, after;
+    } cases[] = {{true, LOG_REPAIR_LOST_SOUGHT, LOG_REPAIR_LOST},
+                 {false, LOG_REPAIR_LOST_SOUGHT, LOG_REPAIR_LOST_SOUGHT},
+                 {true, LOG_REPAIR_NONE, LOG_REPAIR_NONE}};
     for (unsigned i = 0; i < 3; i++) {
         segments(2);
         it->skip = LOG_SKIP_GOES;
@@ -283,24 +283,24 @@ static void segment_that_is_given_up_is_sought_no_more(void **state)
         slot(1)->named = LOG_NAMED_FRONT;
         assert_true(log_damage_give_up(it));
         it->give_up.given_up = cases[i].records;
-        slot(1)->mend = cases[i].before;
+        slot(1)->repair = cases[i].before;
         one_done();
-        assert_int_equal(slot(1)->mend, cases[i].after);
+        assert_int_equal(slot(1)->repair, cases[i].after);
         slot(1)->seg->base_offset -= 5;
         poke_end();
     }
 }
 
 /* Goal: one fetch at a time writes the bytes of a damaged segment. */
-static void segment_is_mended_by_one(void **state)
+static void segment_is_repaired_by_one(void **state)
 {
     (void)state;
     segments(2);
-    slot(0)->mend = LOG_MEND_SOUGHT;
+    slot(0)->repair = LOG_REPAIR_SOUGHT;
     struct leat_segment *seg = slot(0)->seg;
-    assert_ptr_equal(leat_log_mend_begin(it, seg->id, seg->extent), seg);
-    assert_null(leat_log_mend_begin(it, seg->id, seg->extent));
-    assert_true(leat_log_mend_end(it, seg->id, LEAT_OK));
+    assert_ptr_equal(leat_log_repair_begin(it, seg->id, seg->extent), seg);
+    assert_null(leat_log_repair_begin(it, seg->id, seg->extent));
+    assert_true(leat_log_repair_end(it, seg->id, LEAT_OK));
     poke_end();
 }
 
@@ -485,7 +485,7 @@ int main(void)
         TRACE_TEST(append_begins_without_marks),
         TRACE_TEST(accepted_loss_gives_up_named_places),
         TRACE_TEST(segment_that_is_given_up_is_sought_no_more),
-        TRACE_TEST(segment_is_mended_by_one),
+        TRACE_TEST(segment_is_repaired_by_one),
         TRACE_TEST(event_begins_no_step_amid_a_step),
         TRACE_TEST(look_up_answers_what_is_there),
         TRACE_TEST(index_is_believed_at_its_place),

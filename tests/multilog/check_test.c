@@ -57,7 +57,7 @@ static void rows_are_checked(void **state)
     BROKEN("seg != NULL && seg->log_pointer == log", slot(0)->seg->log_pointer = NULL);
     BROKEN("seg != NULL && seg->log_pointer == log", slot(0)->seg = NULL);
     BROKEN("!slot->evicting || slot->closed", slot(1)->evicting = true);
-    BROKEN("slot->mend == LOG_MEND_NONE || slot->closed", slot(1)->mend = LOG_MEND_LOST);
+    BROKEN("slot->repair == LOG_REPAIR_NONE || slot->closed", slot(1)->repair = LOG_REPAIR_LOST);
     BROKEN("slot->closed != (seg == log->head.seg || seg == log->old.seg)",
            slot(0)->closed = false);
     BROKEN("slot->closed != (seg == log->head.seg || seg == log->old.seg)", slot(1)->closed = true);
@@ -181,13 +181,13 @@ static void steps_are_checked(void **state)
                                        [LOG_SKIP_FAILED] = "N...."};
     assert_steps(log.skip, skip, "follow[log->skip] & 1u << to", log_skip_enter(&log, step_to));
     static struct log_slot slot;
-    static const char *const mend[] = {[LOG_MEND_NONE] = ".S.L.",
-                                       [LOG_MEND_SOUGHT] = "N.RL.",
-                                       [LOG_MEND_REFUSED] = "N.RL.",
-                                       [LOG_MEND_LOST] = "N..LS",
-                                       [LOG_MEND_LOST_SOUGHT] = "N.RL."};
-    assert_steps(slot.mend, mend, "follow[slot->mend] & 1u << to",
-                 log_slot_mend_enter(&slot, step_to));
+    static const char *const repair[] = {[LOG_REPAIR_NONE] = ".S.L.",
+                                         [LOG_REPAIR_SOUGHT] = "N.RL.",
+                                         [LOG_REPAIR_REFUSED] = "N.RL.",
+                                         [LOG_REPAIR_LOST] = "N..LS",
+                                         [LOG_REPAIR_LOST_SOUGHT] = "N.RL."};
+    assert_steps(slot.repair, repair, "follow[slot->repair] & 1u << to",
+                 log_slot_repair_enter(&slot, step_to));
 }
 
 /* Goal: a segment's integrity takes the steps of the diagram in multilog/README.md and no others. */

@@ -64,12 +64,12 @@ static void read_from_file_equals_memory_and_names_damage(void **state)
     fake_destroy(fake);
 }
 
-static unsigned mends_asked;
+static unsigned repairs_asked;
 static leat_err others_are_asked;
 static leat_err on_damaged(void *owner, const struct leat_segment *seg)
 {
     (void)owner, (void)seg;
-    mends_asked++;
+    repairs_asked++;
     return others_are_asked;
 }
 
@@ -92,15 +92,15 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     uint32_t at = held->seg->extent.bytes / 2;
     struct leat_read read = {.from = {held->seg->next_offset - 1}}, waits = read;
     bool done = false;
-    mends_asked = 0;
+    repairs_asked = 0;
     others_are_asked = LEAT_OK;
     for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
         held->file[i] ^= 16;
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
-    assert_int_equal(mends_asked, 1);
+    assert_int_equal(repairs_asked, 1);
     assert_true(leat_segment_is_damaged(held->seg));
     leat_log_on_damaged(fake->log, held->seg, true); /* who finds it again asks nobody again */
-    assert_int_equal(mends_asked, 1);
+    assert_int_equal(repairs_asked, 1);
     waits.max_bytes = 1024;
     waits.on_done = on_read;
     waits.owner = &done;
@@ -109,25 +109,25 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     assert_false(done);
     struct leat_extent wrong = held->seg->extent;
     wrong.crc ^= 1;
-    assert_null(leat_log_mend_begin(fake->log, held->seg->id, wrong));
-    assert_ptr_equal(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent), held->seg);
+    assert_null(leat_log_repair_begin(fake->log, held->seg->id, wrong));
+    assert_ptr_equal(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent), held->seg);
     for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
         held->file[i] ^= 16;
-    assert_true(leat_log_mend_end(fake->log, held->seg->id, LEAT_OK));
+    assert_true(leat_log_repair_end(fake->log, held->seg->id, LEAT_OK));
     fake_settle(fake);
     assert_true(done);
     assert_int_equal(waits.rc, LEAT_E_NO_MEMORY); /* it goes on, and asks for a buffer */
     assert_false(leat_segment_is_damaged(held->seg));
     assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
-    assert_int_equal(mends_asked, 1);
+    assert_int_equal(repairs_asked, 1);
     /* Others are asked in vain. */
     for (uint32_t i = at % 64; i < held->seg->extent.bytes; i += 64)
         held->file[i] ^= 16;
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
-    leat_log_mend_give_up(fake->log, held->seg->id);
+    leat_log_repair_give_up(fake->log, held->seg->id);
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
     assert_int_equal(read.next.v, held->seg->next_offset);
-    assert_int_equal(mends_asked, 2);
+    assert_int_equal(repairs_asked, 2);
     free(buffer);
     fake_destroy(fake);
 }
@@ -152,27 +152,27 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     /* Its place has batches of these very offsets. */
     held->seg->integrity = LEAT_INTEGRITY_MISSING;
     uint64_t reads = fake->reads_done;
-    mends_asked = 0;
+    repairs_asked = 0;
     others_are_asked = LEAT_OK;
     read = (struct leat_read){.from = {held->seg->base_offset}};
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
-    assert_int_equal(mends_asked, 1);
+    assert_int_equal(repairs_asked, 1);
     char why[128];
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why),
                      LEAT_OK); /* others may have it */
-    leat_log_mend_give_up(fake->log, held->seg->id);
+    leat_log_repair_give_up(fake->log, held->seg->id);
     read = (struct leat_read){.from = {held->seg->base_offset}};
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
     assert_int_equal(read.next.v, held->seg->next_offset);
     assert_int_equal(fake->reads_done, reads);
-    fake->now_us += LEAT_LOG_MEND_AGAIN_US;
+    fake->now_us += LEAT_LOG_REPAIR_AGAIN_US;
     read = (struct leat_read){.from = {held->seg->base_offset}};
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
-    assert_int_equal(mends_asked, 2);
+    assert_int_equal(repairs_asked, 2);
     /* It was asked for in vain once: it stays named until it is here. */
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DAMAGED);
-    assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
-    assert_false(leat_log_mend_end(fake->log, held->seg->id, LEAT_E_DISK));
+    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent));
+    assert_false(leat_log_repair_end(fake->log, held->seg->id, LEAT_E_DISK));
     assert_true(held->seg->integrity == LEAT_INTEGRITY_MISSING);
     /* The log names the segment as long as the disk refuses it, so that operators see it; no loss can be accepted. */
     uint64_t at = 0;
@@ -182,8 +182,8 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
         assert_non_null(strstr(why, "segment 1 ("));
     }
     assert_false(leat_log_damage_find(fake->log, &at, &damage));
-    assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
-    assert_true(leat_log_mend_end(fake->log, held->seg->id, LEAT_OK));
+    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent));
+    assert_true(leat_log_repair_end(fake->log, held->seg->id, LEAT_OK));
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_OK);
     assert_false(held->seg->integrity == LEAT_INTEGRITY_MISSING);
     read = (struct leat_read){.from = {held->seg->base_offset}};
@@ -216,20 +216,20 @@ static void lost_segment_is_given_up_while_others_are_asked_again(void **state)
     char why[128];
     others_are_asked = LEAT_OK;
     leat_log_on_damaged(fake->log, held->seg, false);
-    leat_log_mend_give_up(fake->log, held->seg->id);
-    fake->now_us += LEAT_LOG_MEND_AGAIN_US;
+    leat_log_repair_give_up(fake->log, held->seg->id);
+    fake->now_us += LEAT_LOG_REPAIR_AGAIN_US;
     leat_log_on_damaged(fake->log, held->seg, false);
-    assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
+    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent));
     leat_log_skip_missing(fake->log, on_skipped, &skipped);
     fake_settle(fake);
     assert_int_equal(skipped, 1);
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DAMAGED);
-    assert_false(leat_log_mend_end(fake->log, held->seg->id, LEAT_E_NOT_FOUND));
+    assert_false(leat_log_repair_end(fake->log, held->seg->id, LEAT_E_NOT_FOUND));
     leat_log_skip_missing(fake->log, on_skipped, &skipped);
     fake_settle(fake);
     assert_int_equal(skipped, 2);
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_OK);
-    assert_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
+    assert_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent));
     fake_destroy(fake);
 }
 
@@ -261,17 +261,17 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
         struct leat_read read = {.from = {held->seg->next_offset - 1}};
         for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
             held->file[at] ^= 16;
-        mends_asked = 0;
+        repairs_asked = 0;
         others_are_asked = cases[i].asked;
         leat_err told = read_once(fake, &read, buffer);
         if (cases[i].asked == LEAT_OK) {
             assert_int_equal(told, LEAT_E_STARTING);
-            assert_non_null(leat_log_mend_begin(fake->log, id, held->seg->extent));
+            assert_non_null(leat_log_repair_begin(fake->log, id, held->seg->extent));
             struct leat_read waits = {.from = read.from, .max_bytes = 1024, .on_done = on_read};
             bool done = false;
             waits.owner = &done;
             assert_int_equal(leat_log_read(fake->log, &waits), LEAT_E_AGAIN);
-            bool over = leat_log_mend_end(fake->log, id, cases[i].written);
+            bool over = leat_log_repair_end(fake->log, id, cases[i].written);
             assert_int_equal(over, cases[i].written == LEAT_E_INVALID);
             fake_settle(fake);
             assert_true(done); /* the read does not wait for the disk, as its whole fetch would */
@@ -284,14 +284,14 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
             told = read_once(fake, &read, buffer);
         }
         assert_int_equal(told, cases[i].told);
-        assert_int_equal(mends_asked, 1);
+        assert_int_equal(repairs_asked, 1);
         if (told == LEAT_E_STARTING) { /* until it is there */
             for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
                 held->file[at] ^= 16;
             others_are_asked = LEAT_OK;
             leat_log_on_damaged(fake->log, held->seg, true);
-            assert_non_null(leat_log_mend_begin(fake->log, id, held->seg->extent));
-            assert_true(leat_log_mend_end(fake->log, id, LEAT_OK));
+            assert_non_null(leat_log_repair_begin(fake->log, id, held->seg->extent));
+            assert_true(leat_log_repair_end(fake->log, id, LEAT_OK));
             assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
         }
         fake_destroy(fake);
@@ -343,11 +343,11 @@ static void reporter_of_damage_hears_whether_it_is_lost(void **state)
     others_are_asked = LEAT_OK;
     for (int i = 0; i < 2; i++)
         assert_false(leat_log_on_damaged(fake->log, other, false));
-    leat_log_mend_give_up(fake->log, other->id);
+    leat_log_repair_give_up(fake->log, other->id);
     assert_true(leat_log_on_damaged(fake->log, other, false));
-    fake->now_us += LEAT_LOG_MEND_AGAIN_US;
+    fake->now_us += LEAT_LOG_REPAIR_AGAIN_US;
     assert_true(leat_log_on_damaged(fake->log, other, false));
-    assert_int_equal(log_slot_at(fake->log, 1)->mend, LOG_MEND_LOST_SOUGHT);
+    assert_int_equal(log_slot_at(fake->log, 1)->repair, LOG_REPAIR_LOST_SOUGHT);
     log_slot_at(fake->log, 2)->dropping = true;
     assert_false(leat_log_on_damaged(fake->log, log_slot_at(fake->log, 2)->seg, false));
     log_slot_at(fake->log, 2)->dropping = false;
@@ -365,22 +365,22 @@ static void damaged_segments_are_asked_for_again_without_a_reader(void **state)
     for (uint32_t i = 0; i < 3; i++)
         assert_false(leat_log_on_damaged(fake->log, log_slot_at(fake->log, i)->seg, true));
     log_slot_at(fake->log, 2)->given_up = true;
-    mends_asked = 0;
+    repairs_asked = 0;
     leat_log_care(fake->log);
-    assert_int_equal(mends_asked, 1); /* no memory for one: the other waits, too */
+    assert_int_equal(repairs_asked, 1); /* no memory for one: the other waits, too */
     others_are_asked = LEAT_OK;
     for (int i = 0; i < 2; i++)
         leat_log_care(fake->log);
-    assert_int_equal(mends_asked, 3);
-    assert_int_equal(log_slot_at(fake->log, 0)->mend, LOG_MEND_SOUGHT);
-    assert_int_equal(log_slot_at(fake->log, 1)->mend, LOG_MEND_SOUGHT);
-    assert_int_equal(log_slot_at(fake->log, 2)->mend, LOG_MEND_NONE);
+    assert_int_equal(repairs_asked, 3);
+    assert_int_equal(log_slot_at(fake->log, 0)->repair, LOG_REPAIR_SOUGHT);
+    assert_int_equal(log_slot_at(fake->log, 1)->repair, LOG_REPAIR_SOUGHT);
+    assert_int_equal(log_slot_at(fake->log, 2)->repair, LOG_REPAIR_NONE);
     others_are_asked = LEAT_E_STARTING;
     assert_false(leat_log_on_damaged(fake->log, log_slot_at(fake->log, 2)->seg, true));
     log_slot_at(fake->log, 2)->given_up = false;
     others_are_asked = LEAT_E_NOT_FOUND;
     leat_log_care(fake->log);
-    assert_int_equal(log_slot_at(fake->log, 2)->mend, LOG_MEND_LOST);
+    assert_int_equal(log_slot_at(fake->log, 2)->repair, LOG_REPAIR_LOST);
     fake_destroy(fake);
 }
 

@@ -308,7 +308,7 @@ static inline void fake_req_done(struct fake *fake, struct leat_store_req *req)
         break;
     case LEAT_STORE_STAMP:
     case LEAT_STORE_MOVE:
-    case LEAT_STORE_MEND:
+    case LEAT_STORE_REPAIR:
         LEAT_ASSERT(false); /* no log asks for that */
         break;
     }

@@ -216,7 +216,7 @@ static void is_sought(void)
 {
     free(slot(0)->seg->buffer);
     slot(0)->seg->buffer = NULL;
-    slot(0)->mend = LOG_MEND_SOUGHT;
+    slot(0)->repair = LOG_REPAIR_SOUGHT;
 }
 
 static void is_on_its_way(void)

@@ -123,7 +123,7 @@ static void read_it(void)
     trace("%s, %u from %llu, next %llu at %llu/%u%s%s\n", leat_err_name(reading.rc),
           reading.iov_count, (unsigned long long)(reading.iov_count ? reading.first.v : 0),
           (unsigned long long)reading.next.v, (unsigned long long)reading.next_position.segment,
-          reading.next_position.position, log_slot_is_sought(slot(1)) ? ", mending" : "",
+          reading.next_position.position, log_slot_is_sought(slot(1)) ? ", repairing" : "",
           slot(1)->damage_told ? ", told" : "");
 }
 
@@ -167,7 +167,7 @@ static void given_up(void)
     slot(1)->given_up = true;
 }
 
-static void segment_that_is_damaged_is_named_mended_or_passed_over(void **state)
+static void segment_that_is_damaged_is_named_repaired_or_passed_over(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(four, read_it);
@@ -197,13 +197,13 @@ static void segment_that_is_damaged_is_named_mended_or_passed_over(void **state)
              "wrong_offset(), at_place(0): DAMAGED, 0 from 0, next 200 at 1/264, told\n"
              "wrong_offset(), at_place(5840): DAMAGED, 0 from 0, next 200 at 1/264, told\n"
              "wrong_offset(), at_place(264): DAMAGED, 0 from 0, next 200 at 1/264, told\n"
-             "gone(), wrong_kind(): asked for s1 STARTING, 0 from 0, next 100 at 0/0, mending\n"
-             "gone(), wrong_byte(): asked for s1 STARTING, 0 from 0, next 100 at 0/0, mending\n"
+             "gone(), wrong_kind(): asked for s1 STARTING, 0 from 0, next 100 at 0/0, repairing\n"
+             "gone(), wrong_byte(): asked for s1 STARTING, 0 from 0, next 100 at 0/0, repairing\n"
              "gone(), wrong_byte(), given_up(): OK, 1 from 150, next 200 at 2/0\n"
              "gone(), wrong_byte(), it->options.events.on_damaged = NULL: DAMAGED, 0 from 0, next "
              "200 at 1/264, told\n"
              "gone(), fake->fail_reads = true: asked for s1 STARTING, 0 from 0, next 100 at 0/0, "
-             "mending\n"
+             "repairing\n"
              "slot(1)->changing = true, fake->fail_reads = true: DISK, 0 from 0, next 100 at 0/0\n"
              "slot(1)->changing = true, wrong_byte(): DAMAGED, 0 from 0, next 200 at 1/264, told\n"
              "gone(), fake->fail_reads = true, slot(1)->closed = false: DISK, 0 from 0, next 100 "
@@ -214,7 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(group_ends_where_the_next_begins),
-        TRACE_TEST(segment_that_is_damaged_is_named_mended_or_passed_over),
+        TRACE_TEST(segment_that_is_damaged_is_named_repaired_or_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a log holds: segments that come, are damaged, mended, given up, or missing; each condition by itself. */
+/* What a log holds: segments that come, are damaged, repaired, given up, or missing; each condition by itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,6 @@ static void four(void)
 }
 
 /* ---- given up ---- */
-
 static void given_up(void)
 {
     it->dirty = false;
@@ -79,7 +78,7 @@ static void fails(void)
 static void rots(uint32_t index)
 {
     slot(index)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
-    slot(index)->mend = LOG_MEND_LOST;
+    slot(index)->repair = LOG_REPAIR_LOST;
 }
 
 static void passes(uint32_t index, uint32_t count)
@@ -96,7 +95,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
     CASE(four, given_up, rots(1), slot(1)->changing = true);
     CASE(four, given_up, rots(1), slot(1)->dropping = true);
     CASE(four, given_up, rots(1), rots(2), slot(1)->changing = true);
-    CASE(four, given_up, rots(1), slot(1)->mend = LOG_MEND_NONE);
+    CASE(four, given_up, rots(1), slot(1)->repair = LOG_REPAIR_NONE);
     CASE(four, given_up, rots(1), slot(1)->seg->integrity = LEAT_INTEGRITY_OK);
     CASE(four, given_up, rots(1), slot(1)->given_up = true);
     CASE(four, given_up, rots(1), slot(1)->closed = false);
@@ -128,7 +127,7 @@ static void next_thing_that_is_lost_is_given_up(void **state)
         "rots(1), slot(1)->dropping = true: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "rots(1), rots(2), slot(1)->changing = true: GIVE_UP s2 it passed 0\n"
         "-> one, asked seen 0, reads 1 of them 0 0 1 0 0\n"
-        "rots(1), slot(1)->mend = LOG_MEND_NONE: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
+        "rots(1), slot(1)->repair = LOG_REPAIR_NONE: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
         "rots(1), slot(1)->seg->integrity = LEAT_INTEGRITY_OK: -> none seen 0, reads 0 of them 0 0 "
         "0 0 0\n"
         "rots(1), slot(1)->given_up = true: -> none seen 0, reads 0 of them 0 0 0 0 0\n"
@@ -310,8 +309,8 @@ static void trouble_is_told_in_words(void **state)
         "it->damage_look = true, it->first_offset = 100, rots(0): -> OK \"\"\n"
         "it->damage_look = true, it->first_offset = 250, rots(0), rots(1), rots(2): -> DAMAGED "
         "\"segment 2 with offsets 250 to 749 is damaged\", look\n"
-        "it->damage_look = true, slot(1)->seg->next_offset = 100, rots(1): -> DAMAGED "
-        "\"segment 1 with no record of the log is damaged, offsets 100 to 199 are damaged\", look\n"
+        "it->damage_look = true, slot(1)->seg->next_offset = 100, rots(1): -> DAMAGED \"segment 1 "
+        "with no record of the log is damaged, offsets 100 to 199 are damaged\", look\n"
         "leat_log_set_state(it, LEAT_LOG_WAITING, \"waits\"): -> LOG_INCOMPLETE \"waits\", look\n"
         "leat_log_set_state(it, LEAT_LOG_DAMAGED, \"rots\"): -> DAMAGED \"rots\", look\n"
         "leat_log_set_state(it, LEAT_LOG_STOPPED, \"stands\"): -> DISK \"stands\", look\n");
@@ -365,15 +364,14 @@ static void older_segments_that_do_not_come_are_told_once(void **state)
     CASE(two_of_four, told_done, it->first_segment = 2);
     CASE(two_of_four, told_done, it->first_segment = 2, it->backfill = LOG_BACKFILL_AGAIN);
     CASE(two_of_four, told_done, it->first_segment = 1);
-    TRACE_IS(
-        "(void)0: \"log 1/0/0 of s: segment 1 is on no node that is up: reads in front of segment "
-        "2 wait\" -> looked look dirty\n"
-        "it->backfill = LOG_BACKFILL_AGAIN: -> looked look dirty\n"
-        "it->backfill = LOG_BACKFILL_NONE: ->\n"
-        "it->first_segment = 2: -> looked look dirty\n"
-        "it->first_segment = 2, it->backfill = LOG_BACKFILL_AGAIN: -> looked look dirty\n"
-        "it->first_segment = 1: \"log 1/0/0 of s: segment 1 is on no node that is up: reads in "
-        "front of segment 2 wait\" -> looked look dirty\n");
+    TRACE_IS("(void)0: \"log 1/0/0 of s: segment 1 is on no node that is up: reads in front of "
+             "segment 2 wait\" -> looked look dirty\n"
+             "it->backfill = LOG_BACKFILL_AGAIN: -> looked look dirty\n"
+             "it->backfill = LOG_BACKFILL_NONE: ->\n"
+             "it->first_segment = 2: -> looked look dirty\n"
+             "it->first_segment = 2, it->backfill = LOG_BACKFILL_AGAIN: -> looked look dirty\n"
+             "it->first_segment = 1: \"log 1/0/0 of s: segment 1 is on no node that is up: reads "
+             "in front of segment 2 wait\" -> looked look dirty\n");
 }
 
 static void front_given_up(void)
@@ -470,30 +468,29 @@ static void segment_that_comes_takes_its_place(void **state)
     CASE(one_comes, added, it->ending = LOG_DELETING);
     CASE(one_comes, added, it->ending = LOG_RELEASING);
     CASE(one_comes, added, it->restored = LOG_FRONT_UNKNOWN);
-    TRACE_IS(
-        "(void)0: -> OK, 5000 closed 0 memory more, held 1c 2c 3c 4, dirty, its own\n"
-        "comes.buffer = &a_byte: -> OK, 5000 closed 16384 memory more, held 1c! 2c 3c 4, dirty, "
-        "its own\n"
-        "comes.given_up = true: -> OK, 5000 closed 0 memory more, held 1cg 2c 3c 4, dirty, its "
-        "own\n"
-        "comes.front_given_up = true: -> OK, 5000 closed 0 memory more, held 1cf 2c 3c 4, dirty, "
-        "its own\n"
-        "comes.passed_bytes = 1: -> OK, 5000 closed 0 memory more, held 1c 2c 3c 4, look, dirty, "
-        "its own\n"
-        "comes.integrity = LEAT_INTEGRITY_CORRUPT: -> OK, 5000 closed 0 memory more, held 1cl 2c "
-        "3c 4, dirty, its own\n"
-        "comes.id.v = 2: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
-        "comes.id.v = 3: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
-        "comes.id.v = it->next_segment: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
-        "comes.id.v = it->next_segment - 1: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
-        "slot(1)->seg->id.v = 30, it->next_segment = 40, comes.id.v = 29: -> OK, 5000 closed 0 "
-        "memory more, held 2c 29c 30c 4, dirty, its own\n"
-        "it->ending = LOG_DELETING: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
-        "it->ending = LOG_RELEASING: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
-        "it->restored = LOG_FRONT_UNKNOWN: -> AGAIN, 0 closed 0 memory more, held 2c 3c 4\n");
+    TRACE_IS("(void)0: -> OK, 5000 closed 0 memory more, held 1c 2c 3c 4, dirty, its own\n"
+             "comes.buffer = &a_byte: -> OK, 5000 closed 16384 memory more, held 1c! 2c 3c 4, "
+             "dirty, its own\n"
+             "comes.given_up = true: -> OK, 5000 closed 0 memory more, held 1cg 2c 3c 4, dirty, "
+             "its own\n"
+             "comes.front_given_up = true: -> OK, 5000 closed 0 memory more, held 1cf 2c 3c 4, "
+             "dirty, its own\n"
+             "comes.passed_bytes = 1: -> OK, 5000 closed 0 memory more, held 1c 2c 3c 4, look, "
+             "dirty, its own\n"
+             "comes.integrity = LEAT_INTEGRITY_CORRUPT: -> OK, 5000 closed 0 memory more, held 1cl "
+             "2c 3c 4, dirty, its own\n"
+             "comes.id.v = 2: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
+             "comes.id.v = 3: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
+             "comes.id.v = it->next_segment: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
+             "comes.id.v = it->next_segment - 1: -> EXISTS, 0 closed 0 memory more, held 2c 3c 4\n"
+             "slot(1)->seg->id.v = 30, it->next_segment = 40, comes.id.v = 29: -> OK, 5000 closed "
+             "0 memory more, held 2c 29c 30c 4, dirty, its own\n"
+             "it->ending = LOG_DELETING: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
+             "it->ending = LOG_RELEASING: -> NOT_OWNER, 0 closed 0 memory more, held 2c 3c 4\n"
+             "it->restored = LOG_FRONT_UNKNOWN: -> AGAIN, 0 closed 0 memory more, held 2c 3c 4\n");
 }
 
-/* ---- mending ---- */
+/* ---- repairing ---- */
 
 static leat_err damaged_rc;
 static leat_err on_damaged(void *owner, const struct leat_segment *seg)
@@ -505,16 +502,17 @@ static leat_err on_damaged(void *owner, const struct leat_segment *seg)
 
 static void slot_tell(void)
 {
-    static const char *const names[] = {"", " mending", " mending refused", " lost",
-                                        " mending lost"};
+    static const char *const names[] = {"", " repairing", " repairing refused", " lost",
+                                        " repairing lost"};
     const struct log_slot *s = slot(1);
-    trace("%s%s%s%s%s%s%s, reads %u/%u, again %llu%s\n", names[s->mend],
-          s->damage_told ? " told" : "", leat_segment_is_damaged(s->seg) ? " rotten" : "",
-          s->seg->integrity == LEAT_INTEGRITY_MISSING ? " unwritten" : "",
-          s->seg->flushed ? " flushed" : "", s->joint ? " joint" : "",
-          it->damage_look ? " look" : "", s->file_reads, it->reads_in_flight,
-          (unsigned long long)(s->mend_not_before_us ? s->mend_not_before_us - fake->now_us : 0),
-          it->dirty ? ", dirty" : "");
+    trace(
+        "%s%s%s%s%s%s%s, reads %u/%u, again %llu%s\n", names[s->repair],
+        s->damage_told ? " told" : "", leat_segment_is_damaged(s->seg) ? " rotten" : "",
+        s->seg->integrity == LEAT_INTEGRITY_MISSING ? " unwritten" : "",
+        s->seg->flushed ? " flushed" : "", s->joint ? " joint" : "", it->damage_look ? " look" : "",
+        s->file_reads, it->reads_in_flight,
+        (unsigned long long)(s->repair_not_before_us ? s->repair_not_before_us - fake->now_us : 0),
+        it->dirty ? ", dirty" : "");
 }
 
 static void asks(void)
@@ -527,8 +525,8 @@ static void asks(void)
 
 static void found_damaged(void)
 {
-    bool mended = log_slot_is_mended(it, slot(1));
-    trace("-> %s:", mended ? "is mended" : "is not");
+    bool repaired = log_slot_is_repaired(it, slot(1));
+    trace("-> %s:", repaired ? "is repaired" : "is not");
     slot_tell();
 }
 
@@ -536,25 +534,26 @@ static void damaged_segment_is_asked_for(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(asks, found_damaged);
-    CASE(asks, found_damaged, slot(1)->mend = LOG_MEND_SOUGHT);
+    CASE(asks, found_damaged, slot(1)->repair = LOG_REPAIR_SOUGHT);
     CASE(asks, found_damaged, it->options.events.on_damaged = NULL);
     CASE(asks, found_damaged, damaged_rc = LEAT_E_NOT_FOUND);
-    CASE(asks, found_damaged, damaged_rc = LEAT_E_AGAIN, slot(1)->mend = LOG_MEND_LOST);
-    CASE(asks, found_damaged, slot(1)->mend_not_before_us = fake->now_us);
-    CASE(asks, found_damaged, slot(1)->mend_not_before_us = fake->now_us + 1);
-    TRACE_IS(
-        "(void)0: damaged s1 -> is mended: mending rotten flushed joint look, reads 0/0, again 0\n"
-        "slot(1)->mend = LOG_MEND_SOUGHT: -> is mended: mending flushed joint, reads 0/0, again 0\n"
-        "it->options.events.on_damaged = NULL: -> is not: lost rotten flushed joint look, reads "
-        "0/0, again 0\n"
-        "damaged_rc = LEAT_E_NOT_FOUND: damaged s1 -> is not: lost rotten flushed joint look, "
-        "reads 0/0, again 0\n"
-        "damaged_rc = LEAT_E_AGAIN, slot(1)->mend = LOG_MEND_LOST: damaged s1 -> is mended: lost "
-        "rotten flushed joint look, reads 0/0, again 0\n"
-        "slot(1)->mend_not_before_us = fake->now_us: damaged s1 -> is mended: mending rotten "
-        "flushed joint look, reads 0/0, again 0\n"
-        "slot(1)->mend_not_before_us = fake->now_us + 1: -> is not: rotten flushed joint look, "
-        "reads 0/0, again 1\n");
+    CASE(asks, found_damaged, damaged_rc = LEAT_E_AGAIN, slot(1)->repair = LOG_REPAIR_LOST);
+    CASE(asks, found_damaged, slot(1)->repair_not_before_us = fake->now_us);
+    CASE(asks, found_damaged, slot(1)->repair_not_before_us = fake->now_us + 1);
+    TRACE_IS("(void)0: damaged s1 -> is repaired: repairing rotten flushed joint look, reads 0/0, "
+             "again 0\n"
+             "slot(1)->repair = LOG_REPAIR_SOUGHT: -> is repaired: repairing flushed joint, reads "
+             "0/0, again 0\n"
+             "it->options.events.on_damaged = NULL: -> is not: lost rotten flushed joint look, "
+             "reads 0/0, again 0\n"
+             "damaged_rc = LEAT_E_NOT_FOUND: damaged s1 -> is not: lost rotten flushed joint look, "
+             "reads 0/0, again 0\n"
+             "damaged_rc = LEAT_E_AGAIN, slot(1)->repair = LOG_REPAIR_LOST: damaged s1 -> is "
+             "repaired: lost rotten flushed joint look, reads 0/0, again 0\n"
+             "slot(1)->repair_not_before_us = fake->now_us: damaged s1 -> is repaired: repairing "
+             "rotten flushed joint look, reads 0/0, again 0\n"
+             "slot(1)->repair_not_before_us = fake->now_us + 1: -> is not: rotten flushed joint "
+             "look, reads 0/0, again 1\n");
 }
 
 static bool told_already;
@@ -579,11 +578,11 @@ static void what_the_scrub_finds_is_asked_for(void **state)
     CASE(asks, scrub_finds, scrubbed = &comes, comes.id.v = 1);
     CASE(asks, scrub_finds, scrubbed = &comes, comes.id.v = 99);
     TRACE_IS(
-        "scrubbed = slot(1)->seg: damaged s1 -> mending rotten flushed joint look, reads 0/0, "
+        "scrubbed = slot(1)->seg: damaged s1 -> repairing rotten flushed joint look, reads 0/0, "
         "again 0\n"
-        "scrubbed = slot(1)->seg, slot(1)->damage_told = true: damaged s1 -> mending told rotten "
+        "scrubbed = slot(1)->seg, slot(1)->damage_told = true: damaged s1 -> repairing told rotten "
         "flushed joint look, reads 0/0, again 0\n"
-        "scrubbed = slot(1)->seg, told_already = true: damaged s1 -> mending told rotten flushed "
+        "scrubbed = slot(1)->seg, told_already = true: damaged s1 -> repairing told rotten flushed "
         "joint look, reads 0/0, again 0\n"
         "scrubbed = slot(1)->seg, slot(1)->closed = false: -> flushed joint, reads 0/0, again 0\n"
         "scrubbed = slot(1)->seg, slot(1)->dropping = true: -> flushed joint, reads 0/0, again 0\n"
@@ -594,90 +593,92 @@ static void what_the_scrub_finds_is_asked_for(void **state)
 static struct leat_extent extent;
 static struct leat_segment_id named;
 
-static void mend_begins(void)
+static void repair_begins(void)
 {
-    struct leat_segment *seg = leat_log_mend_begin(it, named, extent);
+    struct leat_segment *seg = leat_log_repair_begin(it, named, extent);
     assert_true(seg == NULL || seg == slot(1)->seg);
     trace("-> %s:", seg ? "it is written" : "no");
     slot_tell();
 }
 
-static void mending(void)
+static void repairing(void)
 {
     asks();
-    slot(1)->mend = LOG_MEND_SOUGHT;
+    slot(1)->repair = LOG_REPAIR_SOUGHT;
     slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
     extent = slot(1)->seg->extent;
     named.v = 1;
 }
 
-static void bytes_are_taken_for_what_is_mended_alone(void **state)
+static void bytes_are_taken_for_what_is_repaired_alone(void **state)
 {
     (void)state;
-    CASE_AS_IT_IS(mending, mend_begins);
-    CASE(mending, mend_begins, it->ending = LOG_DELETING);
-    CASE(mending, mend_begins, it->ending = LOG_RELEASING);
-    CASE(mending, mend_begins, it->ending = LOG_STOPPING);
-    CASE(mending, mend_begins, it->resting = true);
-    CASE(mending, mend_begins, named.v = 77);
-    CASE(mending, mend_begins, slot(1)->mend = LOG_MEND_NONE);
-    CASE(mending, mend_begins, slot(1)->dropping = true);
-    CASE(mending, mend_begins, extent.bytes++);
-    CASE(mending, mend_begins, extent.crc++);
-    TRACE_IS("(void)0: -> it is written: mending rotten flushed joint, reads 1/1, again 0\n"
-             "it->ending = LOG_DELETING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "it->ending = LOG_RELEASING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "it->ending = LOG_STOPPING: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "it->resting = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "named.v = 77: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "slot(1)->mend = LOG_MEND_NONE: -> no: rotten flushed joint, reads 0/0, again 0\n"
-             "slot(1)->dropping = true: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "extent.bytes++: -> no: mending rotten flushed joint, reads 0/0, again 0\n"
-             "extent.crc++: -> no: mending rotten flushed joint, reads 0/0, again 0\n");
+    CASE_AS_IT_IS(repairing, repair_begins);
+    CASE(repairing, repair_begins, it->ending = LOG_DELETING);
+    CASE(repairing, repair_begins, it->ending = LOG_RELEASING);
+    CASE(repairing, repair_begins, it->ending = LOG_STOPPING);
+    CASE(repairing, repair_begins, it->resting = true);
+    CASE(repairing, repair_begins, named.v = 77);
+    CASE(repairing, repair_begins, slot(1)->repair = LOG_REPAIR_NONE);
+    CASE(repairing, repair_begins, slot(1)->dropping = true);
+    CASE(repairing, repair_begins, extent.bytes++);
+    CASE(repairing, repair_begins, extent.crc++);
+    TRACE_IS(
+        "(void)0: -> it is written: repairing rotten flushed joint, reads 1/1, again 0\n"
+        "it->ending = LOG_DELETING: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
+        "it->ending = LOG_RELEASING: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
+        "it->ending = LOG_STOPPING: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
+        "it->resting = true: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
+        "named.v = 77: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
+        "slot(1)->repair = LOG_REPAIR_NONE: -> no: rotten flushed joint, reads 0/0, again 0\n"
+        "slot(1)->dropping = true: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
+        "extent.bytes++: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
+        "extent.crc++: -> no: repairing rotten flushed joint, reads 0/0, again 0\n");
 }
 
-static leat_err mend_rc;
+static leat_err repair_rc;
 
-static void mend_ends(void)
+static void repair_ends(void)
 {
-    (void)leat_log_mend_begin(it, named, extent);
+    (void)leat_log_repair_begin(it, named, extent);
     it->dirty = it->damage_look = slot(1)->seg->flushed = false;
     slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING;
     slot(1)->damage_told = true;
     slot(1)->joint = LOG_JOINT_CHAINED;
-    bool over = leat_log_mend_end(it, named, mend_rc);
+    bool over = leat_log_repair_end(it, named, repair_rc);
     trace("-> %s:", over ? "over" : "goes on");
     slot_tell();
 }
 
-static void what_the_store_says_ends_the_mending(void **state)
+static void what_the_store_says_ends_the_repairing(void **state)
 {
     (void)state;
-    CASE(mending, mend_ends, mend_rc = LEAT_OK);
-    CASE(mending, mend_ends, mend_rc = LEAT_OK, slot(1)->mend = LOG_MEND_LOST_SOUGHT);
-    CASE(mending, mend_ends, mend_rc = LEAT_E_INVALID, slot(1)->mend = LOG_MEND_REFUSED);
-    CASE(mending, mend_ends, mend_rc = LEAT_E_NOT_FOUND);
-    CASE(mending, mend_ends, mend_rc = LEAT_E_DISK_FULL);
-    CASE(mending, found_damaged, leat_log_mend_give_up(it, named));
-    CASE(mending, found_damaged, named.v = 99, it->dirty = false, leat_log_mend_give_up(it, named));
-    CASE(mending, found_damaged, leat_log_mend_give_up(it, named),
-         fake->now_us += LEAT_LOG_MEND_AGAIN_US);
+    CASE(repairing, repair_ends, repair_rc = LEAT_OK);
+    CASE(repairing, repair_ends, repair_rc = LEAT_OK, slot(1)->repair = LOG_REPAIR_LOST_SOUGHT);
+    CASE(repairing, repair_ends, repair_rc = LEAT_E_INVALID, slot(1)->repair = LOG_REPAIR_REFUSED);
+    CASE(repairing, repair_ends, repair_rc = LEAT_E_NOT_FOUND);
+    CASE(repairing, repair_ends, repair_rc = LEAT_E_DISK_FULL);
+    CASE(repairing, found_damaged, leat_log_repair_give_up(it, named));
+    CASE(repairing, found_damaged, named.v = 99, it->dirty = false,
+         leat_log_repair_give_up(it, named));
+    CASE(repairing, found_damaged, leat_log_repair_give_up(it, named),
+         fake->now_us += LEAT_LOG_REPAIR_AGAIN_US);
     TRACE_IS(
-        "mend_rc = LEAT_OK: -> over: flushed, reads 0/0, again 0, dirty\n"
-        "mend_rc = LEAT_OK, slot(1)->mend = LOG_MEND_LOST_SOUGHT: -> over: flushed, "
-        "reads 0/0, again 0, dirty\n"
-        "mend_rc = LEAT_E_INVALID, slot(1)->mend = LOG_MEND_REFUSED: -> over: lost told rotten "
-        "unwritten joint look, reads 0/0, again 30000000, dirty\n"
-        "mend_rc = LEAT_E_NOT_FOUND: -> goes on: mending told rotten unwritten joint, reads "
+        "repair_rc = LEAT_OK: -> over: flushed, reads 0/0, again 0, dirty\n"
+        "repair_rc = LEAT_OK, slot(1)->repair = LOG_REPAIR_LOST_SOUGHT: -> over: flushed, reads "
         "0/0, again 0, dirty\n"
-        "mend_rc = LEAT_E_DISK_FULL: -> goes on: mending refused told rotten unwritten joint look, "
-        "reads 0/0, again 0, dirty\n"
-        "leat_log_mend_give_up(it, named): -> is not: lost rotten flushed joint look, reads "
-        "0/0, again 30000000, dirty\n"
-        "named.v = 99, it->dirty = false, leat_log_mend_give_up(it, named): -> is mended: "
-        "mending rotten flushed joint, reads 0/0, again 0\n"
-        "leat_log_mend_give_up(it, named), fake->now_us += LEAT_LOG_MEND_AGAIN_US: damaged s1 "
-        "-> is mended: mending lost rotten flushed joint look, reads 0/0, again 0, dirty\n");
+        "repair_rc = LEAT_E_INVALID, slot(1)->repair = LOG_REPAIR_REFUSED: -> over: lost told "
+        "rotten unwritten joint look, reads 0/0, again 30000000, dirty\n"
+        "repair_rc = LEAT_E_NOT_FOUND: -> goes on: repairing told rotten unwritten joint, reads "
+        "0/0, again 0, dirty\n"
+        "repair_rc = LEAT_E_DISK_FULL: -> goes on: repairing refused told rotten unwritten joint "
+        "look, reads 0/0, again 0, dirty\n"
+        "leat_log_repair_give_up(it, named): -> is not: lost rotten flushed joint look, reads 0/0, "
+        "again 30000000, dirty\n"
+        "named.v = 99, it->dirty = false, leat_log_repair_give_up(it, named): -> is repaired: "
+        "repairing rotten flushed joint, reads 0/0, again 0\n"
+        "leat_log_repair_give_up(it, named), fake->now_us += LEAT_LOG_REPAIR_AGAIN_US: damaged s1 "
+        "-> is repaired: repairing lost rotten flushed joint look, reads 0/0, again 0, dirty\n");
 }
 
 int main(void)
@@ -694,8 +695,8 @@ int main(void)
         HOLDS_TEST(segment_that_comes_takes_its_place),
         HOLDS_TEST(damaged_segment_is_asked_for),
         HOLDS_TEST(what_the_scrub_finds_is_asked_for),
-        HOLDS_TEST(bytes_are_taken_for_what_is_mended_alone),
-        HOLDS_TEST(what_the_store_says_ends_the_mending),
+        HOLDS_TEST(bytes_are_taken_for_what_is_repaired_alone),
+        HOLDS_TEST(what_the_store_says_ends_the_repairing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

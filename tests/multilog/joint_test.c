@@ -136,9 +136,9 @@ static void start_entry_that_is_damaged_says_nothing(void **state)
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
     assert_int_equal(after->joint, LOG_JOINT_UNKNOWN);
     file[at] ^= 1;
-    assert_ptr_equal(leat_log_mend_begin(fake->log, after->seg->id, after->seg->extent),
+    assert_ptr_equal(leat_log_repair_begin(fake->log, after->seg->id, after->seg->extent),
                      after->seg);
-    assert_true(leat_log_mend_end(fake->log, after->seg->id, LEAT_OK));
+    assert_true(leat_log_repair_end(fake->log, after->seg->id, LEAT_OK));
     fake_settle(fake);
     read = of_the_missing();
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
@@ -241,12 +241,12 @@ static void first_segment_that_is_refused_is_told(void **state)
     (void)state;
     char words[256];
     struct fake *fake = log_with(0, 2);
-    log_slot_at(fake->log, 0)->mend = LOG_MEND_REFUSED;
+    log_slot_at(fake->log, 0)->repair = LOG_REPAIR_REFUSED;
     fake->log->damage_look = true;
     assert_int_equal(leat_log_trouble(fake->log, words, sizeof words), LEAT_E_DAMAGED);
     assert_non_null(strstr(words, "segment 0 ("));
     assert_non_null(strstr(words, "can't be read here"));
-    log_slot_at(fake->log, 0)->mend = LOG_MEND_NONE;
+    log_slot_at(fake->log, 0)->repair = LOG_REPAIR_NONE;
     fake_destroy(fake);
 }
 
@@ -263,7 +263,7 @@ static void damaged_segment_in_front_of_the_log_has_no_record(void **state)
     struct leat_log *log = fake->log;
     struct log_slot *last = log_slot_at(log, log->slot_count - 1);
     leat_segment_damage_found(last->seg);
-    last->mend = LOG_MEND_LOST;
+    last->repair = LOG_REPAIR_LOST;
     log->first_offset = log->trim_offset = log->next_offset;
     log->damage_look = true;
     assert_int_equal(leat_log_trouble(log, words, sizeof words), LEAT_E_DAMAGED);

@@ -49,7 +49,7 @@ static uint64_t passed_segments(struct fake *fake)
 static void rots(struct fake *fake, uint64_t segment)
 {
     slot_of(fake, segment)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
-    slot_of(fake, segment)->mend = LOG_MEND_LOST;
+    slot_of(fake, segment)->repair = LOG_REPAIR_LOST;
     fake->log->damage_look = true;
 }
 
@@ -185,7 +185,7 @@ static struct fake *last_damaged(uint8_t copies)
     log_mark_dirty(fake->log);
     fake_settle(fake);
     assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
-    assert_int_equal(last_of(fake)->mend, LOG_MEND_SOUGHT);
+    assert_int_equal(last_of(fake)->repair, LOG_REPAIR_SOUGHT);
     return fake;
 }
 
@@ -202,13 +202,13 @@ static void loss_of_a_last_segment_waits_for_memory(void **state)
         assert_int_equal(told, 0);
         if (has_it) {
             struct log_slot *slot = last_of(fake);
-            assert_ptr_equal(leat_log_mend_begin(fake->log, slot->seg->id, slot->seg->extent),
+            assert_ptr_equal(leat_log_repair_begin(fake->log, slot->seg->id, slot->seg->extent),
                              slot->seg);
             fake_settle(fake);
             assert_int_equal(told, 0);
-            assert_true(leat_log_mend_end(fake->log, slot->seg->id, LEAT_OK));
+            assert_true(leat_log_repair_end(fake->log, slot->seg->id, LEAT_OK));
         } else {
-            leat_log_mend_give_up(fake->log, last_of(fake)->seg->id);
+            leat_log_repair_give_up(fake->log, last_of(fake)->seg->id);
         }
         fake_settle(fake);
         assert_int_equal(told, 1);

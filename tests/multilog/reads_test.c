@@ -238,7 +238,7 @@ static void buffer_that_is_on_its_way_out_is_not_read(void **state)
     CASE(four, read_it, from(100), slot(1)->evicting = true);
     CASE(four, read_it, from(log_acked(it) - 1), it->parking = LOG_PARKING);
     CASE(four, read_it, from(100), it->parking = LOG_PARKING);
-    CASE(four, read_it, from(100), slot(1)->mend = LOG_MEND_SOUGHT);
+    CASE(four, read_it, from(100), slot(1)->repair = LOG_REPAIR_SOUGHT);
     CASE(four, read_it, from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING);
     TRACE_IS(
         "from(100), slot(1)->changing = true: [1 of 0+12288] OK 2 of 100 records "
@@ -247,7 +247,8 @@ static void buffer_that_is_on_its_way_out_is_not_read(void **state)
         "100@0/1/264..200@0/2/0\n"
         "from(log_acked(it) - 1), it->parking = LOG_PARKING: waits, in line\n"
         "from(100), it->parking = LOG_PARKING: OK 2 of 100 records 100@0/1/264..200@0/2/0 pinned\n"
-        "from(100), slot(1)->mend = LOG_MEND_SOUGHT: OK 2 of 100 records 100@0/1/264..200@0/2/0 "
+        "from(100), slot(1)->repair = LOG_REPAIR_SOUGHT: OK 2 of 100 records "
+        "100@0/1/264..200@0/2/0 "
         "pinned\n"
         "from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING: OK 2 of 100 records "
         "100@0/1/264..200@0/2/0 "
@@ -265,14 +266,14 @@ static void file_is_read_in_windows(void **state)
     CASE(four, read_it, gone(2), from_place(0, 2, 0), reading.max_bytes = 1);
     CASE(four, read_it, gone(1), from(100), reading.disk_buffer = NULL);
     CASE(four, read_it, gone(1), from(100), fake->fail_reads = true);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
+    CASE(four, read_it, gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT);
+    CASE(four, read_it, gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT,
          reading.disk_buffer = NULL);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
-         reading.disk_buffer = NULL, slot(1)->mend = LOG_MEND_REFUSED);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
+    CASE(four, read_it, gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT,
+         reading.disk_buffer = NULL, slot(1)->repair = LOG_REPAIR_REFUSED);
+    CASE(four, read_it, gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT,
          reading.disk_buffer = NULL, it->ending = LOG_STOPPING);
-    CASE(four, read_it, gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT,
+    CASE(four, read_it, gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT,
          reading.disk_buffer = NULL, it->reads_expire = true);
     CASE(four, read_it, gone(1), from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING);
     CASE(four, read_it, gone(1), from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING,
@@ -289,14 +290,15 @@ static void file_is_read_in_windows(void **state)
         "200@0/2/264..250@0/2/5808\n"
         "gone(1), from(100), reading.disk_buffer = NULL: NO_MEMORY..100@0/0/0\n"
         "gone(1), from(100), fake->fail_reads = true: [1 of 0+12288] DISK..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT: STARTING..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL: waits, "
+        "gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT: STARTING..100@0/0/0\n"
+        "gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT, reading.disk_buffer = NULL: "
+        "waits, "
         "in line\n"
-        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
-        "slot(1)->mend = LOG_MEND_REFUSED: STARTING..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
+        "gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT, reading.disk_buffer = NULL, "
+        "slot(1)->repair = LOG_REPAIR_REFUSED: STARTING..100@0/0/0\n"
+        "gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT, reading.disk_buffer = NULL, "
         "it->ending = LOG_STOPPING: STARTING..100@0/0/0\n"
-        "gone(1), from(100), slot(1)->mend = LOG_MEND_SOUGHT, reading.disk_buffer = NULL, "
+        "gone(1), from(100), slot(1)->repair = LOG_REPAIR_SOUGHT, reading.disk_buffer = NULL, "
         "it->reads_expire "
         "= true: STARTING..100@0/0/0\n"
         "gone(1), from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING: \"segment 1 is "

@@ -57,7 +57,7 @@ static void rot(struct fake *fake, uint32_t at)
     struct log_slot *slot = log_slot_at(fake->log, at);
     slot->seg->integrity = LEAT_INTEGRITY_CORRUPT;
     fake->log->damage_look = true;
-    slot->mend = LOG_MEND_LOST;
+    slot->repair = LOG_REPAIR_LOST;
 }
 
 /* Segments 2, 3, 5, 8 of ten records each; 4 is missing, and 6 and 7, and what came behind 8. */
@@ -83,7 +83,7 @@ static void places_are_told_in_words(void **state)
     log_slot_at(fake->log, 0)->dropping = true;
     trouble_trace(fake);
     log_slot_at(fake->log, 0)->dropping = false;
-    log_slot_at(fake->log, 0)->mend = LOG_MEND_NONE; /* others are asked */
+    log_slot_at(fake->log, 0)->repair = LOG_REPAIR_NONE; /* others are asked */
     trouble_trace(fake);
     TRACE_IS("OK \"\"\n"
              "DAMAGED \"segment 3 with offsets 30 to 39 is damaged\"\n"

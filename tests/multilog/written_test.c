@@ -436,7 +436,7 @@ static void skips_front(void)
 static void rots(void)
 {
     slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
-    slot(1)->mend = LOG_MEND_LOST;
+    slot(1)->repair = LOG_REPAIR_LOST;
 }
 
 static void what_is_lost_is_skipped_step_by_step(void **state)

@@ -16,7 +16,7 @@ Kinds:
   room    kill -9 of all nodes at once; they come back one by one, in any order
   rot     a bit flips in the file of a closed segment while its node runs; another node has the segment whole. The node is to name
           the damage and to have the right bytes again, there or in another copy
-  cut     an owner's cable is cut (both ways, nobody is told), and mended later
+  cut     an owner's cable is cut (both ways, nobody is told), and repaired later
   oneway  an owner can send nothing to one other node, but hears it: some logs move, or none
   parted  an owner and one other node can send each other nothing
   split   an owner and one other node can send nothing to the other two, nor hear them
@@ -170,10 +170,10 @@ class Fault:
         stream, row, at, byte = self.rotten
         log, s = f'log {row["stream"]}/{row["streamlet"]}/{row["log"]}', row['segment']
         copy_gone = lambda: not any(r == row for r in node.rows())
-        mended = lambda: copy_gone() or node.segment_bytes(row)[at] == byte
+        repaired = lambda: copy_gone() or node.segment_bytes(row)[at] == byte
         # A backup's owner hears of the damage at its next audit, 30 s later at most, and copies are made after a while.
-        until(mended, f'{log}: segment {s}, byte {at} is right again at n{self.victim}, or another copy is made', 3 * WAIT_S)
-        node.node_log_wait(rf'{log}: (segment {s} is mended|the copy of segment {s} here is damaged|the file of segment {s} was damaged)')
+        until(repaired, f'{log}: segment {s}, byte {at} is right again at n{self.victim}, or another copy is made', 3 * WAIT_S)
+        node.node_log_wait(rf'{log}: (segment {s} is repaired|the copy of segment {s} here is damaged|the file of segment {s} was damaged)')
 
     def stop(self, on):
         process = self.cluster.nodes[self.victim].process
@@ -204,7 +204,7 @@ class Fault:
         self.stuff(False)
 
     def cut(self, on):
-        (self.cluster.cut if on else self.cluster.mend)(self.victim)
+        (self.cluster.cut if on else self.cluster.repair)(self.victim)
 
     def oneway(self, on):
         change = 'add' if on else 'del'

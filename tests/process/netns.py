@@ -92,7 +92,7 @@ class FarCluster(Cluster):
     def cut(self, i):
         ip('link', 'set', f'cable{i}', 'down')
 
-    def mend(self, i):
+    def repair(self, i):
         ip('link', 'set', f'cable{i}', 'up')
 
     def roles(self, copies=3, **settings):
@@ -142,7 +142,7 @@ def test_a_backup_behind_a_cut_cable_is_left_and_taken_back():
     feed.lines(5000)
     until(lambda: end_offset(cluster, owner) == 10000, 'acked by two: enough')
     until(lambda: cluster.states([owner, other])[f'n{backup}'] == 'down', 'it is called down')
-    cluster.mend(backup)
+    cluster.repair(backup)
     until(lambda: cluster.states([owner, other])[f'n{backup}'] == 'up', 'it is back')
     feed.lines(5000)
     feed.end()
@@ -159,7 +159,7 @@ def test_an_owner_behind_a_cut_cable_loses_nothing_acked():
     cluster.cut(owner)
     feed.lines(5000)
     until(lambda: cluster.states(others)[f'n{owner}'] == 'down', 'it is called down')
-    cluster.mend(owner)
+    cluster.repair(owner)
     feed.lines(5000)
     feed.end()
     equal(cluster.consume('s'), feed.sent, 'each line once, in order')
@@ -175,7 +175,7 @@ def test_connections_to_a_node_that_died_behind_its_cable_are_given_up():
     cluster.nodes[backup].kill()
     feed.lines(3000)
     until(lambda: end_offset(cluster, owner) == 6000, 'acked without it')
-    cluster.mend(backup)
+    cluster.repair(backup)
     cluster.nodes[backup].start()
     feed.lines(3000)
     feed.end()

@@ -7,7 +7,7 @@ import re
 from damage import batches, filled, head, lines, power_off
 from rig import BATCH, CLOSED, ENTRY_BYTES, FLUSHED, TRAILER, Server, check, check_in, entries, equal, main, until
 
-MENDED = r'the file of segment {} was damaged, and is written anew by what this node\'s memory has of it'
+REPAIRED = r'the file of segment {} was damaged, and is written anew by what this node\'s memory has of it'
 
 
 def closed_in_memory(durability, scrub):
@@ -30,7 +30,7 @@ def flip(server, row):
 
 def nothing_is_damaged(server, rows):
     for row in rows:
-        equal(len(re.findall(MENDED.format(row['segment']), server.node_log())), 1, server.node_log())
+        equal(len(re.findall(REPAIRED.format(row['segment']), server.node_log())), 1, server.node_log())
     equal(server.node_log().count('damaged'), len(rows), server.node_log())
     server.leat('cluster', 'status')
     equal(server.logs('hurt')[0, 0]['code'], 'OK')
@@ -42,7 +42,7 @@ def test_a_closed_segment_that_the_scrub_finds_damaged_is_written_anew_from_memo
         server, rows = closed_in_memory(durability, '64M')
         before = server.segment_bytes(rows[2])[:rows[2]['extent']]
         flip(server, rows[2])
-        server.node_log_wait(MENDED.format(rows[2]['segment']))
+        server.node_log_wait(REPAIRED.format(rows[2]['segment']))
         equal(server.segment_bytes(rows[2])[:rows[2]['extent']], before, 'in its place')
         nothing_is_damaged(server, rows[2:3])
         server.stop()
@@ -62,7 +62,7 @@ def test_a_closed_segment_damaged_before_a_kill_is_written_anew_from_the_memory_
             check('damaged' not in server.node_log(), 'the start read closed segments:', server.node_log())
             equal(server.values('hurt'), server.wanted)  # who reads finds it, and does not get it
         for row in rows[1], rows[4]:
-            server.node_log_wait(MENDED.format(row['segment']))
+            server.node_log_wait(REPAIRED.format(row['segment']))
         nothing_is_damaged(server, [rows[1], rows[4]])
         power_off(server)
         server.start()

@@ -64,7 +64,7 @@ def test_readers_get_what_the_owner_fetches_from_another_node():
         node.segment_flip(row, row['extent'] * (i + 1) // (len(rows) + 1), 1 + 700 * (i % 2))
     equal(cluster.consume('s'), lines)
     for row in rows[:-1]:
-        node.node_log_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
+        node.node_log_wait(rf'log {stream}/0/0: segment {row["segment"]} is repaired, by the copy of node n')
     equal([node.segment_bytes(row)[:row['extent']] for row in rows], before, 'in their places')
     cluster.produce('s', ['more'])
     equal(cluster.consume('s'), lines + ['more'])
@@ -152,7 +152,7 @@ def test_what_was_in_memory_alone_comes_from_other_nodes():
     for row in gone:
         node.node_log_wait(rf'segment {row["segment"]} of log {stream}/0/0: its memory did not survive')
     for row in gone[1:]:
-        node.node_log_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
+        node.node_log_wait(rf'log {stream}/0/0: segment {row["segment"]} is repaired, by the copy of node n')
     equal([node.segment_bytes(row)[:row['extent']] for row in rows[1:]], before[1:], 'in their places')
     cluster.produce('s', ['more'])
     kill_at_once(cluster)

@@ -219,7 +219,7 @@ static void steps_gap_sends_all_again_under_the_next_epoch(void **state)
     }
 }
 
-/* Goal: a code that no retry can mend is reported for all batches that may be in the log, whatever their own last
+/* Goal: a code that no retry can repair is reported for all batches that may be in the log, whatever their own last
  * answer was. */
 static void steps_fatal_refusal_is_told_by_its_name(void **state)
 {

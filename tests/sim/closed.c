@@ -21,12 +21,12 @@ enum {
     SECTOR_PER_MILLE = 300,
     DEATH_PER_MILLE = 300,
     TWO_PER_MILLE = 400,
-    OWN_PER_MILLE = 800, /* ... where mends are struck: only an owner mends */
+    OWN_PER_MILLE = 800, /* ... where repairs are struck: only an owner repairs */
     FORGOTTEN_PER_MILLE =
         600, /* of the faults: memory has nothing of what is struck, other nodes have */
-    MEND_PER_MILLE = 600, /* of the writes and flushes of a mend */
-    ROWS_PER_MILLE = 50,  /* of the seeds of clusters without another kind of damage */
-    REFUSED_LATE_MAX = 3, /* writes of a seed, when all else is healed */
+    REPAIR_PER_MILLE = 600, /* of the writes and flushes of a repair */
+    ROWS_PER_MILLE = 50,    /* of the seeds of clusters without another kind of damage */
+    REFUSED_LATE_MAX = 3,   /* writes of a seed, when all else is healed */
     RESTART_US_MAX = 8 * 1000 * 1000,
     EQUAL_US_MAX = 120 * 1000 * 1000,
 };
@@ -48,7 +48,7 @@ static bool closed_next(const struct leat_store *store, struct leat_store_seen *
     return false;
 }
 
-/* Whether it was mended since is not asked: it is left alone. */
+/* Whether it was repaired since is not asked: it is left alone. */
 static bool was_struck(const struct sim_server *server, const struct leat_segment *seg)
 {
     const struct scenario *scenario = server->scenario;
@@ -228,7 +228,7 @@ void sim_closed_strike(struct scenario *scenario, unsigned wanted)
     if (!scenario->closed_rot) return;
     const struct leat_store *store = store_of(server);
     unsigned count = 0;
-    bool own = scenario->mends_struck && sim_rng_chance(&scenario->mend, OWN_PER_MILLE);
+    bool own = scenario->repairs_struck && sim_rng_chance(&scenario->repair, OWN_PER_MILLE);
     bool forgotten = sim_rng_chance(&scenario->closed, FORGOTTEN_PER_MILLE);
     while (count < CANDIDATES_MAX && closed_next(store, &at)) {
         if (own && at.seg->role == LEAT_SEGMENT_REPLICA) continue;
@@ -264,18 +264,18 @@ static void flush_failed(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
-static enum sim_amid amid_mend(void *arg, const struct leat_disk_io *io)
+static enum sim_amid amid_repair(void *arg, const struct leat_disk_io *io)
 {
     struct sim_server *server = arg;
     struct scenario *scenario = server->scenario;
     struct sim_world *world = scenario->world;
     const struct leat_store *store = store_of(server);
-    if (!store || !leat_store_io_mends(store, io) ||
-        !sim_rng_chance(&scenario->mend, MEND_PER_MILLE))
+    if (!store || !leat_store_io_repairs(store, io) ||
+        !sim_rng_chance(&scenario->repair, REPAIR_PER_MILLE))
         return SIM_AMID_NOTHING;
     bool flush = io->kind == LEAT_DISK_SYNC;
     enum sim_amid amid =
-        (enum sim_amid)sim_rng_between(&scenario->mend, SIM_AMID_ERROR, SIM_AMID_POWER);
+        (enum sim_amid)sim_rng_between(&scenario->repair, SIM_AMID_ERROR, SIM_AMID_POWER);
     if (scenario->faults_over) { /* nobody starts anything anew: a refused write needs nobody */
         if (flush || scenario->refused_late == REFUSED_LATE_MAX) return SIM_AMID_NOTHING;
         scenario->refused_late++;
@@ -283,17 +283,18 @@ static enum sim_amid amid_mend(void *arg, const struct leat_disk_io *io)
     }
     if (amid == SIM_AMID_POWER && sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER)
         amid = SIM_AMID_KILL;
-    sim_fault_struck(world, amid == SIM_AMID_ERROR  ? SIM_FAULT_MEND_ERROR
-                            : amid == SIM_AMID_KILL ? SIM_FAULT_MEND_KILL
-                                                    : SIM_FAULT_MEND_POWER);
-    sim_trace(world, "%s: %s amid the %s of a mend", server->name,
+    sim_fault_struck(world, amid == SIM_AMID_ERROR  ? SIM_FAULT_REPAIR_ERROR
+                            : amid == SIM_AMID_KILL ? SIM_FAULT_REPAIR_KILL
+                                                    : SIM_FAULT_REPAIR_POWER);
+    sim_trace(world, "%s: %s amid the %s of a repair", server->name,
               amid == SIM_AMID_ERROR  ? "an error"
               : amid == SIM_AMID_KILL ? "a kill"
                                       : "the power goes",
               flush ? "flush" : "write");
     /* Nothing is written to that file any more: somebody starts the node anew, now or later. */
     if (amid == SIM_AMID_ERROR && flush)
-        sim_world_at(world, world->now_us + sim_rng_between(&scenario->mend, 20000, RESTART_US_MAX),
+        sim_world_at(world,
+                     world->now_us + sim_rng_between(&scenario->repair, 20000, RESTART_US_MAX),
                      flush_failed, server)
             ->n = server->boots;
     return amid;
@@ -392,15 +393,15 @@ void sim_closed_start(struct scenario *scenario)
                      scenario->world->now_us + sim_rng_between(&scenario->closed, 1000, GAP_US_MAX),
                      row_due, scenario);
     if (!scenario->closed_rot) return;
-    for (unsigned i = 0; i < scenario->server_count && scenario->mends_struck; i++)
-        sim_disk_amid(scenario->servers[i].disk, amid_mend, &scenario->servers[i]);
+    for (unsigned i = 0; i < scenario->server_count && scenario->repairs_struck; i++)
+        sim_disk_amid(scenario->servers[i].disk, amid_repair, &scenario->servers[i]);
     sim_world_at(scenario->world,
                  scenario->world->now_us + sim_rng_between(&scenario->closed, 1000, GAP_US_MAX),
                  due, scenario);
 }
 
 /* Still in the place where it was struck, and whole there. */
-static bool is_mended(const struct sim_rot *rot)
+static bool is_repaired(const struct sim_rot *rot)
 {
     struct leat_store_seen at = {0};
     while (closed_next(store_of(rot->server), &at)) {
@@ -437,5 +438,5 @@ void sim_closed_judge(struct scenario *scenario)
         return;
     }
     for (unsigned i = 0; i < scenario->rot_count; i++)
-        if (is_mended(&scenario->rots[i])) scenario->world->faults[SIM_FAULT_MENDED]++;
+        if (is_repaired(&scenario->rots[i])) scenario->world->faults[SIM_FAULT_REPAIRED]++;
 }

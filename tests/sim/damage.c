@@ -46,10 +46,10 @@ void sim_damage_choose(struct scenario *scenario)
     sim_rng_init(&scenario->closed, scenario->world->seed, "closed");
     scenario->closed_rot = sim_rng_chance(&scenario->closed, 300);
     scenario->scrubs = scenario->closed_rot && sim_rng_chance(&scenario->closed, 500);
-    sim_rng_init(&scenario->mend, scenario->world->seed, "mends");
-    scenario->mends_struck = scenario->closed_rot && sim_rng_chance(&scenario->mend, 600);
-    /* What nobody looks for is mended when somebody reads it from the disk: seldom. */
-    if (scenario->mends_struck && sim_rng_chance(&scenario->mend, 800)) scenario->scrubs = true;
+    sim_rng_init(&scenario->repair, scenario->world->seed, "repairs");
+    scenario->repairs_struck = scenario->closed_rot && sim_rng_chance(&scenario->repair, 600);
+    /* What nobody looks for is repaired when somebody reads it from the disk: seldom. */
+    if (scenario->repairs_struck && sim_rng_chance(&scenario->repair, 800)) scenario->scrubs = true;
     /* An owner hears of a damaged copy when it asks: a seed's end waits for that. */
     if (scenario->scrubs)
         scenario->audit_us = sim_rng_between(&scenario->closed, HEARD_US_MIN, HEARD_US_MAX);

@@ -257,11 +257,12 @@ struct scenario {
     enum sim_trap trap;
     const struct sim_stage *stage; /* NULL: none */
     bool scrubs;                   /* its nodes look for damage by themselves */
-    uint64_t audit_us; /* ... and owners ask as often for copies that are damaged; 0: as usual */
-    bool mends_struck; /* something goes wrong while one is made good */
+    uint64_t audit_us;   /* ... and owners ask as often for copies that are damaged; 0: as usual */
+    bool repairs_struck; /* something goes wrong while one is made good */
     unsigned refused_late;
-    struct sim_rng mend, lost; /* lost: whether a file of the victim's loses its end, or is gone */
-    struct sim_rot {           /* the first byte of each, where it is, and what it was */
+    struct sim_rng repair,
+        lost;        /* lost: whether a file of the victim's loses its end, or is gone */
+    struct sim_rot { /* the first byte of each, where it is, and what it was */
         struct sim_server *server;
         struct leat_log_ref log;
         uint64_t segment, offset;

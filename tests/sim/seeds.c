@@ -150,7 +150,7 @@ static uint64_t seeds_for(const struct sim_setting *setting, int fault)
     case SIM_FAULT_STALE_DISK:
     case SIM_FAULT_LOST_FILE:
         return CLUSTER_SEEDS_FOR_RARE;
-    case SIM_FAULT_MEND_POWER:
+    case SIM_FAULT_REPAIR_POWER:
     case SIM_FAULT_COMMIT_LOST:
     case SIM_FAULT_FRONT:
     case SIM_FAULT_UNASKED:

@@ -93,12 +93,12 @@ enum sim_fault {
     SIM_FAULT_CLOSED_OWN,    /* a closed segment rotted on its owner's disk */
     SIM_FAULT_CLOSED_COPY,   /* ... on that of a node with a copy */
     SIM_FAULT_CLOSED_CUT,    /* ... as its file lost its end */
-    SIM_FAULT_MEND_ERROR,    /* the disk refused a write or a flush of a mend */
-    SIM_FAULT_MEND_POWER,    /* the power went amid a mend's write or flush */
-    SIM_FAULT_MEND_KILL,     /* ... or its process was killed there */
+    SIM_FAULT_REPAIR_ERROR,  /* the disk refused a write or a flush of a repair */
+    SIM_FAULT_REPAIR_POWER,  /* the power went amid a repair's write or flush */
+    SIM_FAULT_REPAIR_KILL,   /* ... or its process was killed there */
     SIM_FAULT_ROW,           /* the row of a closed segment rotted, between others */
     SIM_FAULT_FILLED,        /* no fault: its owner has it again */
-    SIM_FAULT_MENDED,        /* no fault: it was written anew */
+    SIM_FAULT_REPAIRED,      /* no fault: it was written anew */
     SIM_FAULT_TOLD_TROUBLE,  /* no fault: at a look of told.c a log waited or was damaged */
     SIM_FAULT_TOLD_LACKING,  /* ... of a log that lacks copies */
     SIM_FAULT_TOLD_AWAY,     /* ... of a node that is away */

@@ -146,7 +146,7 @@ static bool start_flip(void)
 }
 
 /* A copy that nobody looked at is again as it was. */
-static void start_mend(void)
+static void start_repair(void)
 {
     const struct flipped *flipped = &trap.flipped;
     const struct leat_segment *seg = seg_find(flipped->segment.v);
@@ -165,7 +165,7 @@ static void start_mend(void)
 static void idle(void)
 {
     delay(0);
-    if (trap.to->rotten) start_mend();
+    if (trap.to->rotten) start_repair();
     trap.scenario->loss_held = false;
     trap.step = IDLE;
 }

@@ -17,7 +17,7 @@ enum {
     SEEDS_PER_MILLE = 25,
     GAP_US_MAX = 800 * 1000,
     CUT_US = 4500 * 1000, /* an owner looks for 3 s before it calls a segment lost */
-    MEND_US = 30 * 1000 * 1000,
+    REPAIR_US = 30 * 1000 * 1000,
     LOOK_US = 10 * 1000,
     AWAY_US_MAX = 50 * 1000,
     READERS_FIRST = 50, /* their numbers */
@@ -35,7 +35,7 @@ struct place {
 static struct {
     struct scenario *scenario;
     struct sim_rng rng;
-    enum { IDLE, CUT, MENDING } step;
+    enum { IDLE, CUT, REPAIRING } step;
     struct place owner, other;
     const struct sim_server *third;
     struct sim_client *reader;
@@ -201,19 +201,19 @@ static void look(struct sim_world *world, struct sim_event *event)
     if (trap.step == CUT && (over || trap.scenario->faults_over)) {
         cut_until(0);
         if (!is_right(&trap.other)) flip(&trap.other);
-        trap.step = MENDING;
-        trap.until_us = world->now_us + MEND_US;
+        trap.step = REPAIRING;
+        trap.until_us = world->now_us + REPAIR_US;
         over = false;
     }
-    if (trap.step == MENDING && is_right(&trap.owner)) {
+    if (trap.step == REPAIRING && is_right(&trap.owner)) {
         end();
         return;
     }
-    if (trap.step == MENDING && over) {
+    if (trap.step == REPAIRING && over) {
         sim_fail(world,
                  "A10 stuck: a closed segment is damaged at %s, and has not been made good for "
                  "%d s, though two others have it whole and can be asked",
-                 trap.owner.server->name, MEND_US / 1000000);
+                 trap.owner.server->name, REPAIR_US / 1000000);
         return;
     }
     sim_world_at(world, world->now_us + LOOK_US, look, event->a);

@@ -223,7 +223,7 @@ static void answers_park_of_what_has_not_begun(void **state)
 
 /* Goal: a segment that was cut to a decided end is repaired with bytes that end at the decided offset or before, since
  * the last records may be lost with another copy. Bytes that end after the decided offset are refused. */
-static void answers_mend_of_what_was_cut(void **state)
+static void answers_repair_of_what_was_cut(void **state)
 {
     (void)state;
     for (unsigned more = 0; more < 3; more++) {
@@ -240,7 +240,7 @@ static void answers_mend_of_what_was_cut(void **state)
         if (more == 2) mine->seg->next_offset = end - 1;
         static _Alignas(4096) uint8_t bytes[16384];
         memcpy(bytes, fake_file(&bench->world, "store/0")->now + mine->seg->file_offset, 16384);
-        ask(bench, mine, LEAT_STORE_MEND);
+        ask(bench, mine, LEAT_STORE_REPAIR);
         mine->req.bytes = bytes;
         fake_settle(&bench->world);
         assert_int_equal(mine->rc, more == 2 ? LEAT_E_INVALID : LEAT_OK);
@@ -273,8 +273,8 @@ static void answers_cut_amid_rounds(void **state)
     leat_store_close(&none); /* of which there is nothing to close */
 }
 
-/* Goal: where a file lacks the end in which a segment lies, a mend gets it back first, or is refused by why not. */
-static void answers_mend_past_a_lost_end(void **state)
+/* Goal: where a file lacks the end in which a segment lies, a repair gets it back first, or is refused by why not. */
+static void answers_repair_past_a_lost_end(void **state)
 {
     (void)state;
     for (unsigned what = 0; what < 4;
@@ -295,7 +295,7 @@ static void answers_mend_past_a_lost_end(void **state)
         if (what == 2) bench->world.space_bytes = 1;
         if (what == 3) file->failed = true;
         static const leat_err want[] = {LEAT_OK, LEAT_OK, LEAT_E_DISK_FULL, LEAT_E_DISK};
-        assert_int_equal(do_now(bench, mine, LEAT_STORE_MEND), want[what]);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_REPAIR), want[what]);
         assert_int_equal(file->here_units, what == 0 ? 8 : what == 1 ? file->grown_units : 7);
         bench_free(bench);
     }
@@ -340,7 +340,7 @@ static void answers_files_with_gaps(void **state)
 
 /* Goal: a repair does not look at an old copy in its request: the copy is the store's own, and is freed with the
  * repair. */
-static void answers_mend_looks_at_no_old_copy(void **state)
+static void answers_repair_looks_at_no_old_copy(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(50);
@@ -352,7 +352,7 @@ static void answers_mend_looks_at_no_old_copy(void **state)
             assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
             memcpy(bytes, mine->seg->buffer, sizeof bytes);
         }
-        ask(bench, mine, LEAT_STORE_MEND);
+        ask(bench, mine, LEAT_STORE_REPAIR);
         mine->req.copy = bytes + 8; /* nobody's to free */
         mine->req.bytes = what < 2 ? bytes : NULL;
         fake_settle(&bench->world);
@@ -396,16 +396,16 @@ static void answers_memory_of_another_is_not_remembered(void **state)
     const uint8_t *at = mine->seg->buffer;
     memcpy(bench->store->scratch, at, 16384);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_EVICT), LEAT_OK);
-    assert_true(leat_mend_remembers(bench->store, held));
+    assert_true(leat_repair_remembers(bench->store, held));
     assert_ptr_equal(opened(bench, LEAT_DURABILITY_DISK)->seg->buffer, at);
     memcpy(bench->store->scratch, fake_file(&bench->world, "store/0")->now + mine->seg->file_offset,
            16384);
-    assert_false(leat_mend_remembers(bench->store, held));
+    assert_false(leat_repair_remembers(bench->store, held));
     bench_free(bench);
 }
 
-/* Goal: a segment is mended by one at a time. */
-static void answers_mend_amid_a_mend(void **state)
+/* Goal: a segment is repaired by one at a time. */
+static void answers_repair_amid_a_repair(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(54);
@@ -413,14 +413,14 @@ static void answers_mend_amid_a_mend(void **state)
     write_close(mine);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     struct mine another = *mine;
-    ask(bench, mine, LEAT_STORE_MEND);
+    ask(bench, mine, LEAT_STORE_REPAIR);
     (void)fake_event_step(&bench->world);
-    assert_int_equal(bench->store->mends, 1);
-    assert_int_equal(do_now(bench, &another, LEAT_STORE_MEND), LEAT_E_INVALID);
+    assert_int_equal(bench->store->repairs, 1);
+    assert_int_equal(do_now(bench, &another, LEAT_STORE_REPAIR), LEAT_E_INVALID);
     assert_int_equal(mine->rc, LEAT_OK);
     assert_false(mine->busy);
-    assert_int_equal(bench->store->mends, 0);
-    assert_int_equal(do_now(bench, &another, LEAT_STORE_MEND), LEAT_OK);
+    assert_int_equal(bench->store->repairs, 0);
+    assert_int_equal(do_now(bench, &another, LEAT_STORE_REPAIR), LEAT_OK);
     bench_free(bench);
 }
 
@@ -473,7 +473,7 @@ static void answers_memory_has_nothing_of_what_can_not_be(void **state)
     const uint32_t extents[] = {bytes, 0, 16385};
     for (unsigned i = 0; i < 3; i++) {
         mine->seg->extent.bytes = extents[i];
-        assert_int_equal(leat_mend_remembers(bench->store, leat_held_of(mine->seg)), i == 0);
+        assert_int_equal(leat_repair_remembers(bench->store, leat_held_of(mine->seg)), i == 0);
     }
     bench_free(bench);
 }
@@ -532,14 +532,14 @@ int main(void)
         cmocka_unit_test(answers_stamp_of_what_was_cut_in_memory),
         cmocka_unit_test(answers_reservation_whose_row_fails),
         cmocka_unit_test(answers_park_of_what_has_not_begun),
-        cmocka_unit_test(answers_mend_of_what_was_cut),
+        cmocka_unit_test(answers_repair_of_what_was_cut),
         cmocka_unit_test(answers_cut_amid_rounds),
-        cmocka_unit_test(answers_mend_past_a_lost_end),
+        cmocka_unit_test(answers_repair_past_a_lost_end),
         cmocka_unit_test(answers_files_with_gaps),
-        cmocka_unit_test(answers_mend_looks_at_no_old_copy),
+        cmocka_unit_test(answers_repair_looks_at_no_old_copy),
         cmocka_unit_test(answers_found_segment_is_parked),
         cmocka_unit_test(answers_memory_of_another_is_not_remembered),
-        cmocka_unit_test(answers_mend_amid_a_mend),
+        cmocka_unit_test(answers_repair_amid_a_repair),
         cmocka_unit_test(answers_nothing_is_found_once_it_is_taken),
         cmocka_unit_test(answers_cut_within_its_capacity),
         cmocka_unit_test(answers_memory_has_nothing_of_what_can_not_be),

@@ -181,8 +181,8 @@ static void start_promises_the_rows_that_it_uses(void **state)
     }
 }
 
-/* Goal: a scrub passes over what is being mended, and over what is not in its file. */
-static void scrub_passes_over_what_is_mended(void **state)
+/* Goal: a scrub passes over what is being repaired, and over what is not in its file. */
+static void scrub_passes_over_what_is_repaired(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(41);
@@ -196,11 +196,11 @@ static void scrub_passes_over_what_is_mended(void **state)
     struct leat_held *held = leat_held_of(mine->seg);
     store->scrubbing = NULL;
     store->scrub_reading = false;
-    for (unsigned mends = 0; mends < 2; mends++) {
-        held->mending = !mends;
+    for (unsigned repairs = 0; repairs < 2; repairs++) {
+        held->repairing = !repairs;
         store->scrub_at_us = 0;
         leat_scrub_step(store, bench->world.now_us);
-        assert_int_equal(store->scrub_reading, mends);
+        assert_int_equal(store->scrub_reading, repairs);
         fake_settle(&bench->world);
     }
     bench_free(bench);
@@ -441,7 +441,7 @@ int main(void)
         cmocka_unit_test(segment_that_a_start_reads_is_synced),
         cmocka_unit_test(scrub_that_reads_is_due_at_no_time),
         cmocka_unit_test(start_promises_the_rows_that_it_uses),
-        cmocka_unit_test(scrub_passes_over_what_is_mended),
+        cmocka_unit_test(scrub_passes_over_what_is_repaired),
         cmocka_unit_test(other_bytes_of_the_same_length_are_not_taken),
         cmocka_unit_test(who_waits_for_memory_is_looked_at_soon),
         cmocka_unit_test(segment_ends_in_its_trailer),

@@ -247,27 +247,27 @@ static void cut_waits_for_rounds(void **state)
     bench_free(bench);
 }
 
-/* ---- mending ---- */
+/* ---- repairing ---- */
 
-static struct leat_store_req mend;
-static bool mended;
-static void on_mended(struct leat_store_req *req)
+static struct leat_store_req repair;
+static bool repaired;
+static void on_repaired(struct leat_store_req *req)
 {
     (void)req;
-    mended = true;
+    repaired = true;
 }
-static leat_err mend_by(struct bench *bench, struct leat_segment *seg, uint8_t *bytes)
+static leat_err repair_by(struct bench *bench, struct leat_segment *seg, uint8_t *bytes)
 {
-    mend = (struct leat_store_req){
-        .kind = LEAT_STORE_MEND, .seg = seg, .bytes = bytes, .on_done = on_mended};
-    mended = false;
-    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mend);
+    repair = (struct leat_store_req){
+        .kind = LEAT_STORE_REPAIR, .seg = seg, .bytes = bytes, .on_done = on_repaired};
+    repaired = false;
+    bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &repair);
     fake_settle(&bench->world);
-    assert_true(mended);
-    assert_null(mend.copy);
-    assert_false(leat_held_of(seg)->mending);
-    assert_int_equal(bench->store->mends, 0);
-    return mend.rc;
+    assert_true(repaired);
+    assert_null(repair.copy);
+    assert_false(leat_held_of(seg)->repairing);
+    assert_int_equal(bench->store->repairs, 0);
+    return repair.rc;
 }
 
 /* All of them, in three pieces, and synced. */
@@ -287,7 +287,7 @@ static void own_bytes_are_written(const struct leat_segment *seg, const struct l
 /* Goal: a repair writes a segment's own bytes over its slot, 256 KiB at a time, then syncs; each failure is reported,
  * and a sync that fails is the file's end. Other bytes are refused with nothing written, and so is a segment that must
  * not be repaired. */
-static void mend_writes_its_own_bytes(void **state)
+static void repair_writes_its_own_bytes(void **state)
 {
     (void)state;
     enum { BYTES = 600 * 1024, CAPACITY = 1024 * 1024 };
@@ -335,7 +335,7 @@ static void mend_writes_its_own_bytes(void **state)
         if (what == SYNC_FAILS) bench->world.fail_at = bench->world.op_count + 4;
         held->damaged = what != NOT_CLOSED && what != IN_MEMORY;
         op_count = 0;
-        leat_err rc = mend_by(bench, seg, copy);
+        leat_err rc = repair_by(bench, seg, copy);
         bench->world.fail_at = 0;
         if (what == ANOTHERS) seg->log.log--;
         static const leat_err want[] = {
@@ -361,7 +361,7 @@ static void mend_writes_its_own_bytes(void **state)
 }
 
 /* Goal: whole bytes of the same segment and of the same length, which are not those that its row names, are refused. */
-static void mend_refuses_other_bytes_of_the_same_length(void **state)
+static void repair_refuses_other_bytes_of_the_same_length(void **state)
 {
     (void)state;
     static uint8_t *copy;
@@ -383,15 +383,15 @@ static void mend_refuses_other_bytes_of_the_same_length(void **state)
     assert_int_equal(last_extent(mine).bytes, seg->extent.bytes);
     struct leat_file *file = fake_file(&bench->world, "store/0");
     memset(file->now + seg->file_offset, 0x5a, 4096);
-    assert_int_equal(mend_by(bench, seg, copy), LEAT_E_INVALID);
+    assert_int_equal(repair_by(bench, seg, copy), LEAT_E_INVALID);
     assert_int_equal(file->now[seg->file_offset], 0x5a);
-    assert_int_equal(mend_by(bench, seg, seg->buffer), LEAT_OK);
+    assert_int_equal(repair_by(bench, seg, seg->buffer), LEAT_OK);
     bench_free(bench);
 }
 
 /* Goal: without bytes of the caller's they are those of memory: the buffer, or the place where it was, while it is
  * nobody's. Where they are not whole the row says, durably, that the file is damaged. */
-static void mend_by_what_memory_has(void **state)
+static void repair_by_what_memory_has(void **state)
 {
     (void)state;
     for (unsigned what = 0; what < 4;
@@ -409,14 +409,14 @@ static void mend_by_what_memory_has(void **state)
         if (what == 3) at[100] ^= 1;
         struct leat_file *file = fake_file(&bench->world, "store/0");
         memset(file->now + seg->file_offset, 0x5a, 4096);
-        assert_int_equal(leat_mend_remembers(bench->store, held), what < 2);
-        assert_int_equal(mend_by(bench, seg, NULL), what < 2 ? LEAT_OK : LEAT_E_NOT_FOUND);
+        assert_int_equal(leat_repair_remembers(bench->store, held), what < 2);
+        assert_int_equal(repair_by(bench, seg, NULL), what < 2 ? LEAT_OK : LEAT_E_NOT_FOUND);
         if (what < 2) assert_memory_equal(file->durable + seg->file_offset, at, seg->extent.bytes);
         assert_int_equal(held->damaged, what >= 2);
         assert_int_equal(row_of(bench, mine, true)->more, what >= 2 ? LEAT_ROW_DAMAGED : 0);
         if (what < 2) {
             leat_mem_fail_at(1);
-            assert_int_equal(mend_by(bench, seg, NULL), LEAT_E_NO_MEMORY);
+            assert_int_equal(repair_by(bench, seg, NULL), LEAT_E_NO_MEMORY);
             leat_mem_fail_at(0);
             assert_false(held->damaged);
         }
@@ -427,7 +427,7 @@ static void mend_by_what_memory_has(void **state)
 /* ---- what the store says of itself ---- */
 
 /* Goal: so it is after a kill, too, for each at its own place. */
-static void mend_after_a_kill_looks_where_each_row_says(void **state)
+static void repair_after_a_kill_looks_where_each_row_says(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(66);
@@ -440,10 +440,10 @@ static void mend_after_a_kill_looks_where_each_row_says(void **state)
     }
     start_again(bench, mine, 3, true);
     for (unsigned i = 0; i < 3; i++)
-        assert_true(leat_mend_remembers(bench->store, leat_held_of(mine[i]->seg)));
+        assert_true(leat_repair_remembers(bench->store, leat_held_of(mine[i]->seg)));
     start_again(bench, mine, 3, false); /* another boot */
     for (unsigned i = 0; i < 3; i++)
-        assert_false(leat_mend_remembers(bench->store, leat_held_of(mine[i]->seg)));
+        assert_false(leat_repair_remembers(bench->store, leat_held_of(mine[i]->seg)));
     bench_free(bench);
 }
 
@@ -495,10 +495,10 @@ int main(void)
         cmocka_unit_test(cut_that_fails_is_cut_again),
         cmocka_unit_test(cut_done_makes_all_of_it_durable),
         cmocka_unit_test(cut_waits_for_rounds),
-        cmocka_unit_test(mend_writes_its_own_bytes),
-        cmocka_unit_test(mend_refuses_other_bytes_of_the_same_length),
-        cmocka_unit_test(mend_by_what_memory_has),
-        cmocka_unit_test(mend_after_a_kill_looks_where_each_row_says),
+        cmocka_unit_test(repair_writes_its_own_bytes),
+        cmocka_unit_test(repair_refuses_other_bytes_of_the_same_length),
+        cmocka_unit_test(repair_by_what_memory_has),
+        cmocka_unit_test(repair_after_a_kill_looks_where_each_row_says),
         cmocka_unit_test(store_tells_what_it_uses),
     };
     return cmocka_run_group_tests_name("store cut", tests, NULL, NULL);

@@ -482,17 +482,17 @@ static void flush_forgets_what_is_dropped(void **state)
     bench_free(bench);
 }
 
-/* Goal: flushing all waits for a mend that is under way. */
-static void flush_of_all_waits_for_mends(void **state)
+/* Goal: flushing all waits for a repair that is under way. */
+static void flush_of_all_waits_for_repairs(void **state)
 {
     (void)state;
     struct bench *bench = begin(26);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
-    ask(bench, mine, LEAT_STORE_MEND);
+    ask(bench, mine, LEAT_STORE_REPAIR);
     (void)fake_event_step(&bench->world);
-    assert_int_equal(bench->store->mends, 1);
+    assert_int_equal(bench->store->repairs, 1);
     all_done = 0;
     leat_store_flush_all(bench->store, on_all, &all_done);
     leat_store_actor.on_turn_end(bench->store);
@@ -677,7 +677,7 @@ int main(void)
         cmocka_unit_test(flush_never_begins_for_what_could_not_be_closed),
         cmocka_unit_test(flush_leaves_a_failed_file_alone),
         cmocka_unit_test(flush_forgets_what_is_dropped),
-        cmocka_unit_test(flush_of_all_waits_for_mends),
+        cmocka_unit_test(flush_of_all_waits_for_repairs),
         cmocka_unit_test(scrub_reads_what_is_closed_at_its_rate),
         cmocka_unit_test(scrub_tells_what_is_damaged),
         cmocka_unit_test(scrub_goes_on_when_others_are_dropped),

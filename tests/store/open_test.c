@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store against a small world: what a start refuses or names. */
-#include "tests/store/mend_rig.h"
+#include "tests/store/repair_rig.h"
 
 /* ---- what a start refuses or names ---- */
 static void store_open_wrong_header_is_refused_by_name(void **state)
@@ -412,7 +412,7 @@ static void store_open_memory_of_another_segment_is_not_taken_for_one(void **sta
 }
 
 /* Goal: a file that lost its end while the disk is full is not given up: what is in it is written on, nothing gets a
- * place in it, and what its end had is mended once there is space, without another start. */
+ * place in it, and what its end had is repaired once there is space, without another start. */
 static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **state)
 {
     (void)state;
@@ -450,7 +450,7 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
         assert_int_equal(do_now(bench, front, LEAT_STORE_RESUME), LEAT_OK);
         assert_true(write_some(front, 4));
         assert_int_equal(do_now(bench, front, LEAT_STORE_COMMIT), LEAT_OK);
-        assert_int_equal(mended(bench, mine, copy), LEAT_E_DISK_FULL);
+        assert_int_equal(repaired(bench, mine, copy), LEAT_E_DISK_FULL);
         struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
         fake_settle(&bench->world);
         assert_int_equal(more->rc, LEAT_E_DISK_FULL);
@@ -461,7 +461,7 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
             assert_int_equal(more->rc, LEAT_OK);
             assert_true(more->seg->file_number != 0 || more->seg->file_offset != place);
         }
-        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        assert_int_equal(repaired(bench, mine, copy), LEAT_OK);
         reopen(bench, true);
         assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_CLOSED);
         assert_memory_equal(fake_file(&bench->world, "store/0")->now + place, copy, bytes);

@@ -537,7 +537,7 @@ static void spoilt_full_segment_is_found_parked(void **state)
     bench_free(it.bench);
 }
 
-/* ---- mends ---- */
+/* ---- repairs ---- */
 
 /* Goal: a segment never reached its file, and its memory is gone: a repair from memory is refused, and does not mark
  * the file's bytes as corrupt. */
@@ -551,14 +551,14 @@ static void spoilt_memory_is_no_damage_of_a_file(void **state)
     assert_int_equal(seg->integrity, LEAT_INTEGRITY_MISSING);
     leat_store_found_done(it.bench->store);
     it.mine->seg = seg;
-    assert_int_equal(do_now(it.bench, it.mine, LEAT_STORE_MEND), LEAT_E_NOT_FOUND);
+    assert_int_equal(do_now(it.bench, it.mine, LEAT_STORE_REPAIR), LEAT_E_NOT_FOUND);
     assert_false(leat_held_of(seg)->damaged);
     assert_int_equal(leat_catalogue_row(&it.bench->store->cat, seg->row)->more, 0);
     bench_free(it.bench);
 }
 
 /* Goal: a segment that never reached its file is in its file after a repair, and is not after a repair that failed. */
-static void spoilt_unwritten_segment_is_mended(void **state)
+static void spoilt_unwritten_segment_is_repaired(void **state)
 {
     (void)state;
     for (unsigned fails = 0; fails < 3; fails++) { /* not at all; the write; its sync */
@@ -571,7 +571,7 @@ static void spoilt_unwritten_segment_is_mended(void **state)
             found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING, "0 of")->seg;
         leat_store_found_done(it.bench->store);
         it.mine->seg = seg;
-        ask(it.bench, it.mine, LEAT_STORE_MEND);
+        ask(it.bench, it.mine, LEAT_STORE_REPAIR);
         it.mine->req.bytes = bytes;
         it.bench->world.fail_at = fails ? it.bench->world.op_count + fails : 0;
         fake_settle(&it.bench->world);
@@ -579,7 +579,7 @@ static void spoilt_unwritten_segment_is_mended(void **state)
         assert_int_equal(leat_held_of(seg)->in_file_bytes, fails ? 0 : seg->extent.bytes);
         assert_int_equal(leat_catalogue_row(&it.bench->store->cat, seg->row)->flags,
                          fails ? LEAT_ROW_IN_POOL : LEAT_ROW_FLUSHED);
-        assert_false(leat_held_of(seg)->mending);
+        assert_false(leat_held_of(seg)->repairing);
         if (!fails) { /* its row goes with the next that is written, of whichever block */
             uint32_t row;
             assert_int_equal(row_in_file(&it)->flags, LEAT_ROW_IN_POOL);
@@ -675,7 +675,7 @@ int main(void)
         cmocka_unit_test(spoilt_parked_segment_is_found_by_both),
         cmocka_unit_test(spoilt_parked_segment_is_not_resumed),
         cmocka_unit_test(spoilt_memory_is_no_damage_of_a_file),
-        cmocka_unit_test(spoilt_unwritten_segment_is_mended),
+        cmocka_unit_test(spoilt_unwritten_segment_is_repaired),
         cmocka_unit_test(spoilt_start_has_no_memory),
     };
     return cmocka_run_group_tests_name("store spoilt", tests, NULL, NULL);

@@ -258,7 +258,7 @@ static inline void on_req_done(struct leat_store_req *req)
     case LEAT_STORE_STAMP:
     case LEAT_STORE_GIVE_UP:
     case LEAT_STORE_MOVE:
-    case LEAT_STORE_MEND:
+    case LEAT_STORE_REPAIR:
         break;
     }
 }

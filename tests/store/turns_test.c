@@ -364,7 +364,7 @@ static void turns_scrub_names_what_nobody_has(void **state)
     reopen(bench, false);
     leat_store_found_done(bench->store);
     struct leat_held *held = *leat_catalogue_held(&bench->store->cat, number);
-    assert_true(leat_mend_remembers(bench->store, held));
+    assert_true(leat_repair_remembers(bench->store, held));
     fake_file(&bench->world, "store/0")->now[at + 60] ^= 1;
     bench->store->options.scrub_bytes_per_second = 1000000;
     leat_store_actor.on_turn_end(bench->store);
@@ -413,7 +413,7 @@ static void turns_scrub_names_replicas(void **state)
     struct mine *mine = replica_opened(&side, LEAT_DURABILITY_DISK, false);
     write_close(mine);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
-    assert_true(leat_mend_remembers(bench->store, leat_held_of(mine->seg)));
+    assert_true(leat_repair_remembers(bench->store, leat_held_of(mine->seg)));
     fake_file(&bench->world, "store/0")->now[mine->seg->file_offset + 60] ^= 1;
     bench->store->options.scrub_bytes_per_second = 1000000;
     leat_store_actor.on_turn_end(bench->store);
@@ -586,7 +586,7 @@ static void turns_scratch_holds_the_largest(void **state)
 static void turns_end_waits_for_what_is_under_way(void **state)
 {
     (void)state;
-    enum { ZEROS, SCRUB, MEND, ROWS, DATA, FLUSH, WAITS, ASKED, CASES };
+    enum { ZEROS, SCRUB, REPAIR, ROWS, DATA, FLUSH, WAITS, ASKED, CASES };
     for (unsigned what = 0; what < CASES; what++) {
         struct bench *bench = bench_ready(48 + what);
         struct leat_store *store = bench->store;
@@ -596,7 +596,7 @@ static void turns_end_waits_for_what_is_under_way(void **state)
         for (unsigned ended = 0; ended < 2; ended++) {
             store->slots.zeroing = what == ZEROS && !ended ? store->slots.files[0] : NULL;
             store->scrub_reading = what == SCRUB && !ended;
-            store->mends = what == MEND && !ended;
+            store->repairs = what == REPAIR && !ended;
             store->rows_running = what == ROWS && !ended;
             store->data_running = what == DATA && !ended;
             store->flush_pending = what == FLUSH && !ended;

@@ -10,7 +10,7 @@ sys.path.insert(0, sys.argv.pop(1))
 import bugs
 
 HEAD = "| bug | world | seed | as | after |\n|---|---|---|---|---|\n"
-PAST = "| seed | fault, and the commit that mended it | today |\n|---|---|---|\n"
+PAST = "| seed | fault, and the commit that repaired it | today |\n|---|---|---|\n"
 
 
 class Rows(unittest.TestCase):

@@ -34,9 +34,9 @@ class Messages(unittest.TestCase):
         self.assertIn("73 characters; 72", hook("a: " + "x" * 70)[1])
 
     def test_form(self):
-        for subject in ("", "Mend it", "broker: mend it.", "broker:", ": mend it", "fixup! broker: mend it"):
+        for subject in ("", "Repair it", "broker: repair it.", "broker:", ": repair it", "fixup! broker: repair it"):
             self.assertIn("is not", commits.complaints(subject)[0], subject)
-        self.assertNotEqual(hook("Mend it\n")[0], 0)
+        self.assertNotEqual(hook("Repair it\n")[0], 0)
 
     def test_body_begins_below_an_empty_line(self):
         self.assertIn("not empty", commits.complaints("a: b c\nand d\n")[0])
@@ -45,7 +45,7 @@ class Messages(unittest.TestCase):
         self.assertEqual(commits.complaints("a: b c\n# Please enter the message\n"), [])
 
     def test_hook_lets_fixups_pass(self):
-        self.assertEqual(hook("fixup! broker: mend it\n")[0], 0)
+        self.assertEqual(hook("fixup! broker: repair it\n")[0], 0)
 
 
 class Checked(unittest.TestCase):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of tests/sim/bugs.md: each deliberate bug has one row, and so has each mended fault of the past.
+"""The tables of tests/sim/bugs.md: each deliberate bug has one row, and so has each repaired fault of the past.
 
 A merge of two branches that both rewrote a table keeps both wordings of a row, and the two may contradict each other."""
 import re
@@ -9,7 +9,7 @@ COMMITS = re.compile(r"\(([0-9a-f]{7,}(?:, [0-9a-f]{7,})*)\)")
 
 
 def names_of(cells):
-    """What only one row may have: a bug; the commits that mended a fault; or the seeds, where no commit is named."""
+    """What only one row may have: a bug; the commits that repaired a fault; or the seeds, where no commit is named."""
     if len(cells) == 5:
         return [cells[0]]
     commits = COMMITS.search(cells[1])

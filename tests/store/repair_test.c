@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The repair of a closed segment. */
-#include "tests/store/mend_rig.h"
+#include "tests/store/repair_rig.h"
 
 static unsigned damage_told;
 static void on_damaged(void *core, struct leat_segment *seg)
@@ -24,7 +24,7 @@ static struct bench *bench_that_scrubs(uint64_t seed)
 
 /* Goal: a closed segment that the scrub has found corrupt is as before once its own bytes were written over it; a
  * repair with other bytes is refused, and the slot keeps its bytes. */
-static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
+static void store_repair_takes_the_segments_own_bytes_and_no_others(void **state)
 {
     (void)state;
     struct bench *bench = bench_that_scrubs(14);
@@ -35,7 +35,7 @@ static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
     uint8_t *copy = aligned_alloc(4096, 16384), *other = aligned_alloc(4096, 16384);
     memset(copy, 0, 16384);
     memcpy(copy, mine->seg->buffer, bytes);
-    assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID); /* it is open */
+    assert_int_equal(repaired(bench, mine, copy), LEAT_E_INVALID); /* it is open */
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     damage_told = 0;
     fake_pass(&bench->world, 5000000);
@@ -48,9 +48,9 @@ static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
         assert_true(damage_told > before);
         memcpy(other, copy, 16384);
         other[at] ^= 4; /* as damaged as what is there */
-        assert_int_equal(mended(bench, mine, other), LEAT_E_INVALID);
+        assert_int_equal(repaired(bench, mine, other), LEAT_E_INVALID);
         assert_int_not_equal(fake_file(&bench->world, "store/0")->now[place + at], copy[at]);
-        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        assert_int_equal(repaired(bench, mine, copy), LEAT_OK);
         assert_memory_equal(fake_file(&bench->world, "store/0")->now + place, copy, bytes);
         before = damage_told;
         fake_pass(&bench->world, 3000000);
@@ -63,7 +63,7 @@ static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
 
 /* Goal: the scrub says nothing of a segment whose repair began while the scrub read it, since it may have read bytes of
  * both; the repair of another segment changes nothing for the one that is read. */
-static void store_mend_makes_the_scrub_look_again(void **state)
+static void store_repair_makes_the_scrub_look_again(void **state)
 {
     (void)state;
     for (unsigned other = 0; other < 2; other++) {
@@ -86,8 +86,8 @@ static void store_mend_makes_the_scrub_look_again(void **state)
         store->scrub_at_us = 0;
         leat_store_actor.on_turn_end(store);
         assert_ptr_equal(store->scrubbing, leat_held_of(mine[0]->seg));
-        mend_ask(bench, mine[other], copies[other]);
-        while (mine[other]->req.from_bytes == 0 && store->mends == 0)
+        repair_ask(bench, mine[other], copies[other]);
+        while (mine[other]->req.from_bytes == 0 && store->repairs == 0)
             assert_true(fake_event_step(&bench->world));
         fake_settle(&bench->world);
         assert_int_equal(mine[other]->rc, LEAT_OK);
@@ -100,7 +100,7 @@ static void store_mend_makes_the_scrub_look_again(void **state)
 
 /* Goal: a file that is found damaged at a start, and whole at the next, is synced before its row says that it is whole:
  * the power may go. */
-static void store_mended_by_others_is_synced(void **state)
+static void store_repaired_by_others_is_synced(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(18);
@@ -114,7 +114,7 @@ static void store_mended_by_others_is_synced(void **state)
     file->durable[place] ^= 8;
     reopen_without_memory(bench);
     found_again(bench, mine);
-    assert_int_equal(mended(bench, mine, NULL), LEAT_E_NOT_FOUND); /* its row says so by now */
+    assert_int_equal(repaired(bench, mine, NULL), LEAT_E_NOT_FOUND); /* its row says so by now */
     fake_kill(&bench->world);
     file->now[place] ^= 8; /* somebody has restored the file */
     file->touched[place / FAKE_SECTOR_BYTES] = 1;
@@ -127,7 +127,7 @@ static void store_mended_by_others_is_synced(void **state)
 
 /* Goal: corrupt bytes in a file are no damage while memory has the right bytes: in the segment's buffer, or in its
  * former place as long as no other segment has got the place. */
-static void store_mend_takes_what_memory_has(void **state)
+static void store_repair_takes_what_memory_has(void **state)
 {
     (void)state;
     struct bench *bench = bench_that_scrubs(15);
@@ -146,21 +146,21 @@ static void store_mend_takes_what_memory_has(void **state)
         fake_pass(&bench->world, 5000000);
         assert_true(damage_told > 0);
         assert_int_equal(complaint_count(bench->store), 0);
-        assert_int_equal(mended(bench, mine, NULL), LEAT_OK);
+        assert_int_equal(repaired(bench, mine, NULL), LEAT_OK);
         assert_memory_equal(in_file(bench, mine), copy, bytes);
     }
     (void)opened(bench, LEAT_DURABILITY_DISK); /* it gets the first place that is free */
     bit_flip(bench, mine->seg->file_offset + bytes / 2, 3);
     fake_pass(&bench->world, 5000000);
     assert_int_equal(complaint_count(bench->store), 1);
-    assert_int_equal(mended(bench, mine, NULL), LEAT_E_NOT_FOUND);
+    assert_int_equal(repaired(bench, mine, NULL), LEAT_E_NOT_FOUND);
     free(copy);
     bench_free(bench);
 }
 
 /* Goal: the memory of a killed server is looked into when a closed segment's file is found damaged, and not
  * before; that of a machine without power is not. */
-static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state)
+static void store_repair_takes_what_the_memory_of_a_killed_server_has(void **state)
 {
     (void)state;
     for (unsigned level = 0; level < 2; level++) {
@@ -181,12 +181,12 @@ static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state
             assert_int_equal(mine->seg->version, 1); /* also where the stamp has none */
             if (start == 0) assert_int_equal(do_now(bench, mine, LEAT_STORE_STAMP), LEAT_OK);
         }
-        assert_int_equal(mended(bench, mine, NULL), LEAT_OK);
+        assert_int_equal(repaired(bench, mine, NULL), LEAT_OK);
         assert_memory_equal(in_file(bench, mine), copy, bytes);
         reopen_without_memory(bench);
         found_again(bench, mine);
         bit_flip(bench, place + bytes / 2, 3);
-        assert_int_equal(mended(bench, mine, NULL), LEAT_E_NOT_FOUND);
+        assert_int_equal(repaired(bench, mine, NULL), LEAT_E_NOT_FOUND);
         free(copy);
         bench_free(bench);
     }
@@ -194,7 +194,7 @@ static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state
 
 /* Goal: wherever a power cut interrupts the repair, the start finds a closed segment that can be repaired, and that has
  * its right bytes after the last repair. */
-static void store_mend_that_the_power_ends_is_done_again(void **state)
+static void store_repair_that_the_power_ends_is_done_again(void **state)
 {
     (void)state;
     for (unsigned cut = 0; cut < 8; cut++) {
@@ -215,7 +215,7 @@ static void store_mend_that_the_power_ends_is_done_again(void **state)
             file->now[place + i * bytes / 4] ^= 1;
             file->durable[place + i * bytes / 4] ^= 1;
         }
-        mend_ask(bench, mine, copy);
+        repair_ask(bench, mine, copy);
         for (unsigned i = 0; i < cut; i++)
             fake_pass(&bench->world, 20);
         reopen(bench, true);
@@ -226,7 +226,7 @@ static void store_mend_that_the_power_ends_is_done_again(void **state)
         mine->seg = found->seg;
         leat_store_found_done(bench->store);
         mine->busy = false;
-        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        assert_int_equal(repaired(bench, mine, copy), LEAT_OK);
         reopen(bench, true);
         assert_memory_equal(fake_file(&bench->world, "store/0")->now + place, copy, bytes);
         free(copy);
@@ -236,7 +236,7 @@ static void store_mend_that_the_power_ends_is_done_again(void **state)
 
 /* Goal: a closed segment whose memory was lost in a power cut before the flush has a slot for the bytes of another
  * node's copy, and is like any other segment once the bytes are there, in whichever state its row was. */
-static void store_mend_writes_what_only_the_memory_had(void **state)
+static void store_repair_writes_what_only_the_memory_had(void **state)
 {
     (void)state;
     for (unsigned passes = 0; passes < 2; passes++) {
@@ -250,8 +250,8 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         memset(copy, 0, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
-        /* It is in memory alone: nothing is to be mended. */
-        assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
+        /* It is in memory alone: nothing is to be repaired. */
+        assert_int_equal(repaired(bench, mine, copy), LEAT_E_INVALID);
         /* Rows of level disk are synced, and this one with them. */
         (void)opened(bench, LEAT_DURABILITY_DISK);
         reopen(bench, true);
@@ -276,10 +276,10 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         leat_store_found_done(bench->store);
         mine->busy = false;
         copy[bytes / 2] ^= 1;
-        assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
+        assert_int_equal(repaired(bench, mine, copy), LEAT_E_INVALID);
         assert_true(mine->seg->integrity == LEAT_INTEGRITY_MISSING);
         copy[bytes / 2] ^= 1;
-        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        assert_int_equal(repaired(bench, mine, copy), LEAT_OK);
         assert_true(mine->seg->integrity ==
                     LEAT_INTEGRITY_MISSING); /* the owner resets this after the answer */
         /* Its row goes with another one's write, or is what it was. */
@@ -299,13 +299,13 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
-        cmocka_unit_test(store_mend_makes_the_scrub_look_again),
-        cmocka_unit_test(store_mended_by_others_is_synced),
-        cmocka_unit_test(store_mend_takes_what_memory_has),
-        cmocka_unit_test(store_mend_takes_what_the_memory_of_a_killed_server_has),
-        cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
-        cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
+        cmocka_unit_test(store_repair_takes_the_segments_own_bytes_and_no_others),
+        cmocka_unit_test(store_repair_makes_the_scrub_look_again),
+        cmocka_unit_test(store_repaired_by_others_is_synced),
+        cmocka_unit_test(store_repair_takes_what_memory_has),
+        cmocka_unit_test(store_repair_takes_what_the_memory_of_a_killed_server_has),
+        cmocka_unit_test(store_repair_that_the_power_ends_is_done_again),
+        cmocka_unit_test(store_repair_writes_what_only_the_memory_had),
     };
-    return cmocka_run_group_tests_name("store mend", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("store repair", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closed segments that are damaged here, by mend.c alone: memory first, then other nodes, what is written where, how
+/* Closed segments that are damaged here, by repair.c alone: memory first, then other nodes, what is written where, how
  * often it is tried, and when reads are told that nobody has it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static struct {
     struct leat_store_req *req;
     struct leat_backup_pull *pulling;
     leat_err pull;
-    bool over; /* what leat_log_mend_end() says */
+    bool over; /* what leat_log_repair_end() says */
     struct leat_timer *timer;
 } it;
 
@@ -65,20 +65,20 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
     if (it.pull == LEAT_OK) it.pulling = pull;
     return it.pull;
 }
-struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
-                                         struct leat_extent extent)
+struct leat_segment *leat_log_repair_begin(struct leat_log *log, struct leat_segment_id segment,
+                                           struct leat_extent extent)
 {
     assert_ptr_equal(log, &it);
     said("begin with %llu %s", (unsigned long long)segment.v, extent_text(extent));
     return it.unwanted ? NULL : &it.seg;
 }
-bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
+bool leat_log_repair_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
 {
     assert_ptr_equal(log, &it);
     said("end of %llu %s", (unsigned long long)segment.v, leat_err_name(rc));
     return it.over;
 }
-void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)
+void leat_log_repair_give_up(struct leat_log *log, struct leat_segment_id segment)
 {
     assert_ptr_equal(log, &it);
     said("give up %llu", (unsigned long long)segment.v);
@@ -93,9 +93,9 @@ static void req_request(void *ctx, const struct leat_post *post, struct leat_sto
 {
     assert_ptr_equal(ctx, &it);
     assert_ptr_equal(post, &alone.post);
-    assert_int_equal(req->kind, LEAT_STORE_MEND);
+    assert_int_equal(req->kind, LEAT_STORE_REPAIR);
     assert_ptr_equal(req->seg, &it.seg);
-    said(req->bytes == NULL ? "store: mend from memory" : "store: mend with these bytes");
+    said(req->bytes == NULL ? "store: repair from memory" : "store: repair with these bytes");
     if (req->bytes != NULL) assert_int_equal(req->bytes[BYTES - 1], 7);
     it.req = req;
 }
@@ -118,12 +118,12 @@ static void begin(void)
     alone.cores[0].members.rows[alone.cores[0].members.count++] = &it.member;
     alone.cores[0].data->replicate->backup = (void *)&it;
     alone.node.store_port = (struct leat_store_port){.ctx = &it, .request = req_request};
-    leat_mends_init(&alone.cores[0]);
+    leat_repairs_init(&alone.cores[0]);
 }
 
 static void end(void)
 {
-    leat_mends_fini(&alone.cores[0]);
+    leat_repairs_fini(&alone.cores[0]);
     said_enough();
     alone_end();
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), 0);
@@ -131,7 +131,7 @@ static void end(void)
 
 static void asks(void)
 {
-    assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
+    assert_int_equal(leat_repair_ask(&it.partition, &it.seg), LEAT_OK);
     alone_deliver();
 }
 
@@ -176,10 +176,10 @@ static void later(uint64_t us)
     timer->on_expired(timer);
 }
 
-static unsigned mends(void)
+static unsigned repairs(void)
 {
     unsigned count = 0;
-    LEAT_LIST_EACH(&alone.cores[0].mends->all, each)
+    LEAT_LIST_EACH(&alone.cores[0].repairs->all, each)
     count++;
     return count;
 }
@@ -190,10 +190,10 @@ static void what_memory_has_is_written_anew(void **state)
 {
     (void)state;
     begin();
-    assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
+    assert_int_equal(leat_repair_ask(&it.partition, &it.seg), LEAT_OK);
     assert_said("mail to 1\n"); /* the log may be in the middle of being made */
     alone_deliver();
-    assert_said("begin with 4 5000:7\nstore: mend from memory\n");
+    assert_said("begin with 4 5000:7\nstore: repair from memory\n");
     store_says(LEAT_OK, true);
     assert_said("end of 4 OK\nnode log warn: log 7/1/1\n");
     assert_int_equal(alone.mail_count, 0);
@@ -212,7 +212,7 @@ static void other_nodes_are_asked_where_memory_has_it_not(void **state)
         assert_said(one_copy ? "end of 4 NOT_FOUND\ngive up 4\n"
                              : "end of 4 NOT_FOUND\nnode log warn: log 7/1/1\nmail to 0\n");
         alone_deliver_all();
-        assert_int_equal(mends(), !one_copy);
+        assert_int_equal(repairs(), !one_copy);
         if (!one_copy) {
             assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
             assert_non_null(it.timer);
@@ -239,14 +239,14 @@ static void what_memory_has_is_tried_again_on_a_disk_that_refuses(void **state)
                      leat_err_name(says[i]), i ? "" : "node log error: log 7/1/1\n");
             assert_said(expected);
             alone_deliver();
-            assert_int_equal(mends(), 1);
-            later(LEAT_MEND_REFUSED_US - 1);
+            assert_int_equal(repairs(), 1);
+            later(LEAT_REPAIR_REFUSED_US - 1);
             assert_said("");
             later(1);
             assert_said("mail to 1\n");
-            assert_int_equal(mends(), 0);
+            assert_int_equal(repairs(), 0);
             alone_deliver();
-            assert_said("begin with 4 5000:7\nstore: mend from memory\n");
+            assert_said("begin with 4 5000:7\nstore: repair from memory\n");
         }
         store_says(LEAT_OK, true);
         assert_said("end of 4 OK\nnode log warn: log 7/1/1\n");
@@ -262,7 +262,7 @@ static void other_nodes_are_asked_once_memory_has_it_no_more(void **state)
     asks();
     store_says(LEAT_E_DISK_FULL, false);
     alone_deliver();
-    later(LEAT_MEND_REFUSED_US);
+    later(LEAT_REPAIR_REFUSED_US);
     alone_deliver();
     store_says(LEAT_E_NOT_FOUND, false);
     said_enough();
@@ -281,11 +281,11 @@ static void what_memory_has_waits_for_a_move(void **state)
     alone_deliver();
     it.partition.state = LEAT_PARTITION_DRAINS;
     it.unwanted = true;
-    later(LEAT_MEND_REFUSED_US);
+    later(LEAT_REPAIR_REFUSED_US);
     alone_deliver_all();
     said_enough();
-    assert_int_equal(mends(), 1);
-    later(LEAT_MEND_AGAIN_US - 1);
+    assert_int_equal(repairs(), 1);
+    later(LEAT_REPAIR_AGAIN_US - 1);
     assert_said("");
     alone.cores[0].stopping = true;
     later(1);
@@ -299,12 +299,12 @@ static void what_memory_has_waits_for_a_move(void **state)
 }
 
 /* Goal: no repair is begun for a log that goes, or that has no use for a repair. */
-static void log_that_goes_is_not_mended(void **state)
+static void log_that_goes_is_not_repaired(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
+        assert_int_equal(leat_repair_ask(&it.partition, &it.seg), LEAT_OK);
         said_enough();
         if (i == 0) it.there = false;
         if (i == 1) it.partition.give_up = (void *)&it;
@@ -316,7 +316,7 @@ static void log_that_goes_is_not_mended(void **state)
     }
     begin();
     leat_mem_fail_at(1);
-    assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_E_NO_MEMORY);
+    assert_int_equal(leat_repair_ask(&it.partition, &it.seg), LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);
     assert_said("");
     end();
@@ -324,7 +324,7 @@ static void log_that_goes_is_not_mended(void **state)
 
 /* Goal: the repair of a segment waits while its log is about to move, as the move may be refused; when the log has
  * gone, or takes no repair for another reason, the repair ends. */
-static void log_that_may_move_is_mended_later(void **state)
+static void log_that_may_move_is_repaired_later(void **state)
 {
     (void)state;
     static const struct {
@@ -338,21 +338,21 @@ static void log_that_may_move_is_mended_later(void **state)
         begin();
         it.partition.state = cases[i].state;
         it.unwanted = true;
-        assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
+        assert_int_equal(leat_repair_ask(&it.partition, &it.seg), LEAT_OK);
         said_enough();
         alone_deliver();
         assert_said(cases[i].waits ? "begin with 4 5000:7\nmail to 0\n" : "begin with 4 5000:7\n");
         alone_deliver_all();
-        assert_int_equal(mends(), cases[i].waits);
+        assert_int_equal(repairs(), cases[i].waits);
         if (cases[i]
                 .waits) { /* the move is refused: memory is asked, as it has not been asked yet */
             it.partition.state = LEAT_PARTITION_SERVES;
             it.unwanted = false;
-            later(LEAT_MEND_AGAIN_US - 1);
+            later(LEAT_REPAIR_AGAIN_US - 1);
             assert_said("");
             later(1);
             alone_deliver();
-            assert_said("mail to 1\nbegin with 4 5000:7\nstore: mend from memory\n");
+            assert_said("mail to 1\nbegin with 4 5000:7\nstore: repair from memory\n");
             store_says(LEAT_E_DISK, false); /* for the first time: told */
             assert_said("end of 4 DISK\nnode log error: log 7/1/1\nmail to 0\n");
             alone_deliver();
@@ -362,9 +362,9 @@ static void log_that_may_move_is_mended_later(void **state)
     begin(); /* nor does a log wait that is given up meanwhile */
     it.partition.state = LEAT_PARTITION_DRAINS;
     it.partition.give_up = (void *)&it;
-    assert_int_equal(leat_mend_ask(&it.partition, &it.seg), LEAT_OK);
+    assert_int_equal(leat_repair_ask(&it.partition, &it.seg), LEAT_OK);
     alone_deliver_all();
-    assert_int_equal(mends(), 0);
+    assert_int_equal(repairs(), 0);
     said_enough();
     end();
     for (unsigned gone = 0; gone < 2; gone++) { /* the copy has come meanwhile */
@@ -375,7 +375,7 @@ static void log_that_may_move_is_mended_later(void **state)
         if (gone) it.there = false;
         alone_deliver_all();
         said_enough();
-        assert_int_equal(mends(), !gone);
+        assert_int_equal(repairs(), !gone);
         end();
     }
 }
@@ -383,7 +383,7 @@ static void log_that_may_move_is_mended_later(void **state)
 /* ---- another node's copy ---- */
 
 /* Goal: each segment has its turn, though nodes are asked again and again for the segments before it. */
-static void mends_take_turns(void **state)
+static void repairs_take_turns(void **state)
 {
     (void)state;
     static const uint64_t pulls[] = {4, 5, 6, 4, 5, 6};
@@ -399,10 +399,10 @@ static void mends_take_turns(void **state)
         assert_int_equal(it.pulling->segment.v, pulls[i]);
         pulled(LEAT_E_CLOSED);
         alone_deliver_all();
-        later(LEAT_MEND_AGAIN_US);
+        later(LEAT_REPAIR_AGAIN_US);
     }
     said_enough();
-    alone.cores[0].mends->going = NULL;
+    alone.cores[0].repairs->going = NULL;
     end();
 }
 
@@ -413,19 +413,19 @@ static void copy_is_written_over_it(void **state)
     pulled(LEAT_OK);
     assert_said("mail to 1\n");
     alone_deliver();
-    assert_said("begin with 4 5000:7\nstore: mend with these bytes\n");
+    assert_said("begin with 4 5000:7\nstore: repair with these bytes\n");
     store_says(LEAT_OK, true);
     assert_said("end of 4 OK\nnode log info: log 7/1/1\nmail to 0\n");
     alone_deliver();
-    assert_int_equal(mends(), 0);
-    assert_null(alone.cores[0].mends->going);
-    assert_true(alone.cores[0].mends->next_us ==
-                alone.now_us + (uint64_t)BYTES * 1000 * 1000 / LEAT_MEND_BYTES_PER_SECOND);
+    assert_int_equal(repairs(), 0);
+    assert_null(alone.cores[0].repairs->going);
+    assert_true(alone.cores[0].repairs->next_us ==
+                alone.now_us + (uint64_t)BYTES * 1000 * 1000 / LEAT_REPAIR_BYTES_PER_SECOND);
     end();
 }
 
 /* Goal: an operator reads whose copy it was, and how long a reader may have waited. */
-static void copy_that_mended_it_is_named(void **state)
+static void copy_that_repaired_it_is_named(void **state)
 {
     (void)state;
     to_pull();
@@ -447,10 +447,11 @@ static void copy_that_mended_it_is_named(void **state)
         alone.now_us += 7000;
         store_says(LEAT_OK, true);
         assert_string_equal(node_log_line(),
-                            i == 0 ? "log 7/1/1: segment 4 is mended, by the copy of node n3, 7 ms "
-                                     "after its damage was found"
-                                   : "log 7/1/1: segment 4 is mended, by the copy of node n3, 27 "
-                                     "ms after its damage was found");
+                            i == 0
+                                ? "log 7/1/1: segment 4 is repaired, by the copy of node n3, 7 ms "
+                                  "after its damage was found"
+                                : "log 7/1/1: segment 4 is repaired, by the copy of node n3, 27 "
+                                  "ms after its damage was found");
         alone_deliver_all();
     }
     end();
@@ -461,7 +462,7 @@ static void copies_are_fetched_at_a_bounded_rate(void **state)
 {
     (void)state;
     begin();
-    it.seg.extent.bytes = LEAT_MEND_BYTES_PER_SECOND / 16;
+    it.seg.extent.bytes = LEAT_REPAIR_BYTES_PER_SECOND / 16;
     asks();
     store_says(LEAT_E_NOT_FOUND, false);
     alone_deliver_all();
@@ -469,7 +470,7 @@ static void copies_are_fetched_at_a_bounded_rate(void **state)
     alone_deliver();
     store_says(LEAT_OK, true);
     alone_deliver();
-    assert_true(alone.cores[0].mends->next_us == alone.now_us + 1000 * 1000 / 16);
+    assert_true(alone.cores[0].repairs->next_us == alone.now_us + 1000 * 1000 / 16);
     end();
 }
 
@@ -486,7 +487,7 @@ static void copy_for_a_log_that_has_gone_is_not_written(void **state)
         alone_deliver();
         assert_said(i == 1 ? "begin with 4 5000:7\nmail to 0\n" : "mail to 0\n");
         alone_deliver();
-        assert_int_equal(mends(), 0);
+        assert_int_equal(repairs(), 0);
         end();
     }
 }
@@ -504,8 +505,8 @@ static void disk_that_refuses_is_tried_again(void **state)
                     : i == 1 ? "end of 4 DISK_FULL\nmail to 0\n"
                              : "end of 4 DISK\nmail to 0\n");
         alone_deliver();
-        assert_int_equal(mends(), 1);
-        later(LEAT_MEND_REFUSED_US - 1);
+        assert_int_equal(repairs(), 1);
+        later(LEAT_REPAIR_REFUSED_US - 1);
         assert_said("");
         later(1);
         assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
@@ -515,7 +516,7 @@ static void disk_that_refuses_is_tried_again(void **state)
     store_says(LEAT_E_INVALID, true); /* the segment has no place of its own for the bytes */
     assert_said("end of 4 INVALID\nnode log error: log 7/1/1\nmail to 0\n");
     alone_deliver();
-    assert_int_equal(mends(), 0);
+    assert_int_equal(repairs(), 0);
     end();
 }
 
@@ -540,9 +541,9 @@ static void segment_that_nobody_has_is_given_up_after_a_while(void **state)
         bool gives_up = !away && !early;
         assert_said(gives_up ? "node log error: log 7/1/1\ngive up 4\nmail to 0\n" : "mail to 0\n");
         alone_deliver();
-        assert_int_equal(mends(), !gives_up);
+        assert_int_equal(repairs(), !gives_up);
         if (!gives_up) {
-            later((away ? LEAT_MEND_AWAY_US : LEAT_MEND_AGAIN_US) - 1);
+            later((away ? LEAT_REPAIR_AWAY_US : LEAT_REPAIR_AGAIN_US) - 1);
             assert_said("");
             later(1);
             assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
@@ -564,7 +565,7 @@ static void segment_of_a_log_that_has_gone_is_not_given_up(void **state)
     said_enough();
     alone_deliver_all();
     assert_said("mail to 0\n");
-    assert_int_equal(mends(), 0);
+    assert_int_equal(repairs(), 0);
     end();
 }
 
@@ -579,7 +580,7 @@ static void nobody_has_it_only_where_all_could_be_asked(void **state)
         pulled(said_rcs[i]);
         said_enough();
         alone_deliver(), alone_deliver();
-        assert_int_equal(mends(), i < 3);
+        assert_int_equal(repairs(), i < 3);
         if (i < 3) later(LEAT_TAKEOVER_MISSING_US);
     }
     end();
@@ -587,23 +588,23 @@ static void nobody_has_it_only_where_all_could_be_asked(void **state)
 
 /* ---- one at a time ---- */
 
-static void segments_are_mended_one_after_the_other(void **state)
+static void segments_are_repaired_one_after_the_other(void **state)
 {
     (void)state;
     to_pull();
     asks();
     store_says(LEAT_E_NOT_FOUND, false);
     alone_deliver_all();
-    assert_int_equal(mends(), 2);
+    assert_int_equal(repairs(), 2);
     later(TICK);
     assert_said(""); /* one is under way */
     pulled(LEAT_OK);
     alone_deliver();
     store_says(LEAT_OK, true);
     alone_deliver();
-    assert_int_equal(mends(), 1);
+    assert_int_equal(repairs(), 1);
     assert_null(it.pulling); /* at a bounded rate */
-    alone.now_us = alone.cores[0].mends->next_us - 1;
+    alone.now_us = alone.cores[0].repairs->next_us - 1;
     later(0);
     assert_said("");
     later(1);
@@ -626,13 +627,13 @@ static void nothing_is_fetched_before_it_may(void **state)
         alone_deliver();
         leat_mem_fail_at(0);
         assert_said(i == 2 ? "pull 7/1/1 segment 4 5000:7 of 2 nodes\n" : "");
-        assert_null(alone.cores[0].mends->going);
-        assert_int_equal(mends(), 1);
+        assert_null(alone.cores[0].repairs->going);
+        assert_int_equal(repairs(), 1);
         alone.cores[0].stopping = false;
         alone.cores[0].data->replicate->backup = (void *)&it;
         it.pull = LEAT_OK;
         if (i >= 2) {
-            later(LEAT_MEND_AGAIN_US - 1);
+            later(LEAT_REPAIR_AGAIN_US - 1);
             assert_said("");
         }
         later(1);
@@ -649,7 +650,7 @@ static void fetch_that_did_not_begin_is_freed_once(void **state)
     asks();
     store_says(LEAT_E_NOT_FOUND, false);
     alone_deliver_all();
-    assert_int_equal(mends(), 1);
+    assert_int_equal(repairs(), 1);
     end(); /* with its core */
 }
 
@@ -661,20 +662,20 @@ int main(void)
         cmocka_unit_test(what_memory_has_is_tried_again_on_a_disk_that_refuses),
         cmocka_unit_test(other_nodes_are_asked_once_memory_has_it_no_more),
         cmocka_unit_test(what_memory_has_waits_for_a_move),
-        cmocka_unit_test(log_that_goes_is_not_mended),
-        cmocka_unit_test(log_that_may_move_is_mended_later),
-        cmocka_unit_test(mends_take_turns),
+        cmocka_unit_test(log_that_goes_is_not_repaired),
+        cmocka_unit_test(log_that_may_move_is_repaired_later),
+        cmocka_unit_test(repairs_take_turns),
         cmocka_unit_test(copy_is_written_over_it),
-        cmocka_unit_test(copy_that_mended_it_is_named),
+        cmocka_unit_test(copy_that_repaired_it_is_named),
         cmocka_unit_test(copies_are_fetched_at_a_bounded_rate),
         cmocka_unit_test(copy_for_a_log_that_has_gone_is_not_written),
         cmocka_unit_test(disk_that_refuses_is_tried_again),
         cmocka_unit_test(segment_that_nobody_has_is_given_up_after_a_while),
         cmocka_unit_test(segment_of_a_log_that_has_gone_is_not_given_up),
         cmocka_unit_test(nobody_has_it_only_where_all_could_be_asked),
-        cmocka_unit_test(segments_are_mended_one_after_the_other),
+        cmocka_unit_test(segments_are_repaired_one_after_the_other),
         cmocka_unit_test(nothing_is_fetched_before_it_may),
         cmocka_unit_test(fetch_that_did_not_begin_is_freed_once),
     };
-    return cmocka_run_group_tests_name("broker mend", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("broker repair", tests, NULL, NULL);
 }

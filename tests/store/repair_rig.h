@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bits that flip in files, and the repair of segments. */
-#ifndef LEAT_TESTS_STORE_MEND_RIG_H
-#define LEAT_TESTS_STORE_MEND_RIG_H
+#ifndef LEAT_TESTS_STORE_REPAIR_RIG_H
+#define LEAT_TESTS_STORE_REPAIR_RIG_H
 
 #include "tests/store/store_bench.h"
 
@@ -24,10 +24,10 @@ static inline void bit_flip(struct bench *bench, uint64_t at, unsigned bit)
     fake_file(&bench->world, "store/0")->now[at] ^= (uint8_t)(1u << bit);
 }
 
-static inline void mend_ask(struct bench *bench, struct mine *mine, uint8_t *bytes)
+static inline void repair_ask(struct bench *bench, struct mine *mine, uint8_t *bytes)
 {
     mine->busy = true;
-    mine->req = (struct leat_store_req){.kind = LEAT_STORE_MEND,
+    mine->req = (struct leat_store_req){.kind = LEAT_STORE_REPAIR,
                                         .seg = mine->seg,
                                         .bytes = bytes,
                                         .on_done = on_req_done,
@@ -35,9 +35,9 @@ static inline void mend_ask(struct bench *bench, struct mine *mine, uint8_t *byt
     bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);
 }
 
-static inline leat_err mended(struct bench *bench, struct mine *mine, uint8_t *bytes)
+static inline leat_err repaired(struct bench *bench, struct mine *mine, uint8_t *bytes)
 {
-    mend_ask(bench, mine, bytes);
+    repair_ask(bench, mine, bytes);
     fake_settle(&bench->world);
     assert_false(mine->busy);
     return mine->rc;

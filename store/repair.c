@@ -7,7 +7,7 @@
  * is not touched, unless it does not say yet that the file has the bytes. */
 #include "store/private.h"
 
-static void mend_end(struct leat_store_req *req, leat_err rc)
+static void repair_end(struct leat_store_req *req, leat_err rc)
 {
     struct leat_held *held = leat_held_of(req->seg);
     struct leat_store *store = held->store;
@@ -21,8 +21,8 @@ static void mend_end(struct leat_store_req *req, leat_err rc)
     }
     leat_mem_free(req->copy);
     req->copy = NULL;
-    held->mending = false;
-    store->mends--;
+    held->repairing = false;
+    store->repairs--;
     leat_store_answer(store, req, rc);
 }
 
@@ -37,7 +37,7 @@ static void on_synced(struct leat_disk_io *io)
                             "the disk failed a flush of store/%u: nothing more is written there",
                             file->number);
     }
-    mend_end(req, io->rc);
+    repair_end(req, io->rc);
 }
 
 static void on_written(struct leat_disk_io *io);
@@ -53,7 +53,7 @@ static void piece_submit(struct leat_store_req *req)
         .file = held->slot.file->file,
         .offset = (uint64_t)held->slot.unit * LEAT_SLOT_UNIT_BYTES + req->from_bytes,
         .buffer = req->bytes + req->from_bytes,
-        .bytes = left < LEAT_STORE_MEND_BYTES ? left : LEAT_STORE_MEND_BYTES,
+        .bytes = left < LEAT_STORE_REPAIR_BYTES ? left : LEAT_STORE_REPAIR_BYTES,
         .on_done = left ? on_written : on_synced,
         .owner = req,
         .beside = true,
@@ -65,7 +65,7 @@ static void on_written(struct leat_disk_io *io)
 {
     struct leat_store_req *req = io->owner;
     if (io->rc) {
-        mend_end(req, io->rc);
+        repair_end(req, io->rc);
         return;
     }
     req->from_bytes += (uint32_t)io->bytes;
@@ -99,7 +99,7 @@ static bool memory_copy(struct leat_store *store, const struct leat_held *held, 
     return are_its_bytes(store, seg, into);
 }
 
-bool leat_mend_remembers(struct leat_store *store, const struct leat_held *held)
+bool leat_repair_remembers(struct leat_store *store, const struct leat_held *held)
 {
     return leat_store_scratch(store) == LEAT_OK && memory_copy(store, held, store->scratch);
 }
@@ -123,7 +123,7 @@ static leat_err place_check(struct leat_store *store, const struct leat_held *he
     return end <= file->here_units ? LEAT_OK : leat_slots_fill(&store->slots, file);
 }
 
-void leat_mend(struct leat_store *store, struct leat_store_req *req)
+void leat_repair(struct leat_store *store, struct leat_store_req *req)
 {
     LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(req->seg);
@@ -132,11 +132,11 @@ void leat_mend(struct leat_store *store, struct leat_store_req *req)
         (row->flags & LEAT_ROW_FLUSHED) != 0 || req->seg->integrity == LEAT_INTEGRITY_MISSING;
     leat_err rc = LEAT_OK;
     req->copy = NULL;
-    if (row->state != LEAT_SEGMENT_CLOSED || !in_file || held->mending || held->slot_shared)
+    if (row->state != LEAT_SEGMENT_CLOSED || !in_file || held->repairing || held->slot_shared)
         rc = LEAT_E_INVALID;
     else if (!req->bytes)
         rc = bytes_from_memory(store, req);
-    else if (!are_its_bytes(store, req->seg, req->bytes) && !LEAT_BUG(MEND_UNCHECKED))
+    else if (!are_its_bytes(store, req->seg, req->bytes) && !LEAT_BUG(REPAIR_UNCHECKED))
         rc = LEAT_E_INVALID;
     if (!rc) rc = place_check(store, held);
     if (rc) {
@@ -150,8 +150,8 @@ void leat_mend(struct leat_store *store, struct leat_store_req *req)
     }
     if (store->scrubbing == held)
         store->scrubbing = NULL; /* the scrub may read a mixture of old and new bytes */
-    held->mending = true;
-    store->mends++;
+    held->repairing = true;
+    store->repairs++;
     req->from_bytes = 0;
     piece_submit(req);
 }
