@@ -54,7 +54,7 @@ static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_dam
     return !log_older_come(log) || (i > 0 && !log->holes);
 }
 
-static bool rotten_find(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
+static bool corrupt_find(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
 {
     const struct log_slot *slot = log_slot_at(log, i);
     const struct leat_segment *seg = slot->seg;
@@ -75,7 +75,7 @@ bool leat_log_damage_find(const struct leat_log *log, uint64_t *at, struct leat_
     while (*at < places) {
         uint64_t place = (*at)++;
         bool found = place % 2 == 0 ? gap_find(log, (uint32_t)(place / 2), out)
-                                    : rotten_find(log, (uint32_t)(place / 2), out);
+                                    : corrupt_find(log, (uint32_t)(place / 2), out);
         if (found) return true;
     }
     return false;

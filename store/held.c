@@ -190,7 +190,7 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
                            (seg->given_up ? LEAT_ROW_GIVEN_UP : 0) |
                            (seg->front_given_up ? LEAT_ROW_FRONT_GIVEN_UP : 0) |
                            (state == LEAT_SEGMENT_PARKED && seg->integrity == LEAT_INTEGRITY_TORN
-                                ? LEAT_ROW_RAGGED
+                                ? LEAT_ROW_TORN
                                 : 0)),
         .more = held->damaged ? LEAT_ROW_DAMAGED : 0,
         .writer = seg->writer,

@@ -167,8 +167,8 @@ static bool is_unwritten(const uint8_t *bytes, bool in_file)
  * acked write: no later entry names the last acked write. So such an end is told apart from an end that was never
  * written past: there the next entry's header is zeros (leat_entry_seal() and the clearing of buffers ensure this).
  * Recovery does not take such a torn tail alone for the log's end (docs/recovery.md). */
-static bool is_ragged(const struct leat_segment *seg, const struct leat_scan *scan,
-                      const uint8_t *bytes)
+static bool is_torn(const struct leat_segment *seg, const struct leat_scan *scan,
+                    const uint8_t *bytes)
 {
     static const uint8_t nothing[LEAT_ENTRY_HEADER_BYTES];
     if (LEAT_BUG(DAMAGE_IS_TORN) || seg->capacity - scan->bytes < sizeof nothing) return false;
@@ -229,7 +229,7 @@ static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
     if (!scan.closed) {
         seg->state = LEAT_SEGMENT_OPEN;
         bool torn =
-            in_file && seg->durability == LEAT_DURABILITY_DISK && is_ragged(seg, &scan, bytes);
+            in_file && seg->durability == LEAT_DURABILITY_DISK && is_torn(seg, &scan, bytes);
         leat_segment_integrity_enter(seg, torn ? LEAT_INTEGRITY_TORN : LEAT_INTEGRITY_OK);
         struct leat_found *found = found_add(op, held, LEAT_FOUND_MARK);
         if (!found) return LEAT_E_NO_MEMORY;
@@ -322,7 +322,7 @@ static bool memory_is_better(const struct leat_store *store, const struct leat_h
     struct leat_scan file;
     leat_scan_segment(store->scratch, seg->capacity, &file);
     bool whole = leat_judge_header_matches(store, seg, &file) && file.started && !file.damaged;
-    if (whole && (file.closed || !is_ragged(seg, &file, store->scratch))) return false;
+    if (whole && (file.closed || !is_torn(seg, &file, store->scratch))) return false;
     leat_scan_segment(in_memory, seg->capacity, out_memory);
     uint32_t least = row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0;
     return leat_judge_header_matches(store, seg, out_memory) && !out_memory->damaged &&

@@ -24,7 +24,7 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->writer = row->writer;
     seg->incomplete = row->flags & LEAT_ROW_INCOMPLETE;
     seg->tentative = row->flags & LEAT_ROW_TENTATIVE;
-    bool torn = row->state == LEAT_SEGMENT_PARKED && row->flags & LEAT_ROW_RAGGED;
+    bool torn = row->state == LEAT_SEGMENT_PARKED && row->flags & LEAT_ROW_TORN;
     seg->integrity = torn ? LEAT_INTEGRITY_TORN : LEAT_INTEGRITY_OK;
     seg->given_up = row->flags & LEAT_ROW_GIVEN_UP;
     seg->front_given_up = row->flags & LEAT_ROW_FRONT_GIVEN_UP;

@@ -171,7 +171,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         .next_offset = info->next_offset,
         .max_timestamp_ms = info->max_timestamp_ms,
         .only_start = info->mark && info->only_start,
-        .ragged = info->mark && info->ragged,
+        .torn = info->mark && info->torn,
         .durable = info->durable,
         .holds_tail = holds,
         .tentative = info->tentative,

@@ -167,7 +167,7 @@ struct leat_replica_row {
     bool only_start; /* MARK: no batch yet, so the segment before it is needed */
     /* MARK: bytes after its end may be a torn write, or a damaged acked write. Alone the replica does not say where
      * its log ends. */
-    bool ragged;
+    bool torn;
     bool durable; /* the extent would survive a power cut */
     /* leat_log_decided() names this segment, and the replica begins with exactly those bytes, whatever
      * follows (looked for and checked, not guessed). */

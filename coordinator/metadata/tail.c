@@ -185,7 +185,7 @@ static bool is_sure(const struct asked *it, uint64_t segment)
     for (size_t i = 0; i < it->count; i++) {
         const struct leat_tail_row *row = &it->rows[i];
         if (!is_candidate(it, i) || row->segment != segment) continue;
-        if (!has(row, LEAT_TAIL_TORN) || LEAT_BUG(RAGGED_COUNTS)) return true;
+        if (!has(row, LEAT_TAIL_TORN) || LEAT_BUG(TORN_COUNTS)) return true;
         bool again = false;
         for (size_t k = 0; k < i; k++)
             again |= it->rows[k].node == row->node && it->rows[k].segment == segment &&

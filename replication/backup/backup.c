@@ -282,7 +282,7 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
     (void)backup;
     if (leat_segment_is_damaged(seg) || seg->state != LEAT_SEGMENT_CLOSED) return;
     leat_segment_damage_found(seg);
-    rep->settled = LEAT_BUG(ROTTEN_COUNTS) && rep->settled;
+    rep->settled = LEAT_BUG(CORRUPT_COUNTS) && rep->settled;
     leat_node_log_warn(
         "log %u/%u/%u: the copy of segment %llu here is damaged: its owner is to make "
         "another",

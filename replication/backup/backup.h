@@ -182,7 +182,7 @@ struct leat_replica_info {
     enum leat_segment_state state;
     bool incomplete, settled, damaged;
     bool tentative;            /* CLOSED: see leat_segment.tentative */
-    bool ragged;               /* PARKED: see leat_segment.ragged */
+    bool torn;                 /* PARKED: see leat_segment.torn */
     bool mark;                 /* whole, started, not closed; extent is what the scan or the parking
                                   record says. Marks of a live writer may grow while being looked at */
     struct leat_extent extent; /* CLOSED, PARKED: all of it; else of the valid prefix */

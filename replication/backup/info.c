@@ -32,7 +32,7 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
                     (seg->flushed || (disk && rep->flushed >= seg->extent.bytes)));
     if (seg->state == LEAT_SEGMENT_PARKED) {
         out->mark = !rep->damaged && !seg->incomplete;
-        out->ragged = seg->integrity == LEAT_INTEGRITY_TORN;
+        out->torn = seg->integrity == LEAT_INTEGRITY_TORN;
         out->only_start = seg->next_offset == seg->base_offset;
         return;
     }

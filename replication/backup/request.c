@@ -445,7 +445,7 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
                               .version = seg->version,
                               .state = seg->incomplete ? LEAT_SEGMENT_RESERVED : seg->state,
                               .extent = seg->extent};
-        if (rep->damaged || (leat_segment_is_damaged(seg) && !LEAT_BUG(ROTTEN_COUNTS)))
+        if (rep->damaged || (leat_segment_is_damaged(seg) && !LEAT_BUG(CORRUPT_COUNTS)))
             row.state = LEAT_SEGMENT_RESERVED; /* nothing that counts */
         rep_row_write(&body, &row);
         count++;

@@ -185,14 +185,14 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     struct leat_replica_info *info = replica(0, 5);
     info->state = LEAT_SEGMENT_OPEN;
     info->mark = true;
-    info->ragged = true;
+    info->torn = true;
     info->next_offset = 99;
     info = replica(0, 6);
     info->damaged = true;
     info->state = LEAT_SEGMENT_OPEN;
     info = replica(0, 9);
     info->durable = info->tentative = true;
-    info->only_start = info->ragged = true; /* of marks alone */
+    info->only_start = info->torn = true; /* of marks alone */
     replica(0, 10)->mark = true;
     asks();
     assert_said("look\n"
@@ -208,7 +208,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     assert_int_equal(row(0)->base_offset, 30);
     assert_int_equal(row(0)->next_offset, 99);
     assert_int_equal(row(0)->max_timestamp_ms, 1234);
-    assert_true(row(0)->ragged && !row(0)->only_start && !row(0)->durable && !row(0)->tentative);
+    assert_true(row(0)->torn && !row(0)->only_start && !row(0)->durable && !row(0)->tentative);
     assert_int_equal(row(1)->kind, LEAT_REPLICA_LOST);
     assert_int_equal(row(1)->segment, 6);
     assert_int_equal(row(1)->epoch.v, 3);
@@ -216,10 +216,10 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     assert_int_equal(row(1)->extent.bytes, 0);
     assert_int_equal(row(2)->kind, LEAT_REPLICA_CLOSED);
     assert_int_equal(row(2)->segment, 9);
-    assert_true(row(2)->durable && row(2)->tentative && !row(2)->ragged && !row(2)->only_start);
+    assert_true(row(2)->durable && row(2)->tentative && !row(2)->torn && !row(2)->only_start);
     assert_true(leat_log_ref_equal(row(2)->log, it.logs[0].log));
     assert_int_equal(row(3)->kind, LEAT_REPLICA_MARK);
-    assert_true(!row(3)->ragged && !row(3)->only_start && !row(3)->durable && !row(3)->tentative);
+    assert_true(!row(3)->torn && !row(3)->only_start && !row(3)->durable && !row(3)->tentative);
     end();
 }
 

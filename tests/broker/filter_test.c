@@ -228,7 +228,7 @@ static size_t rows_make(const struct one_log *log, struct leat_replica_row *rows
         if (chance(12) == 0) row.kind = LEAT_REPLICA_LOST;
         if (row.kind == LEAT_REPLICA_CLOSED && chance(8) == 0) {
             row.kind = LEAT_REPLICA_MARK; /* its close entry was hit, or came after the crash */
-            row.ragged = chance(2);
+            row.torn = chance(2);
             row.extent.bytes -= 1;
             row.extent.crc = 2;
             row.only_start = log->empty[segment];

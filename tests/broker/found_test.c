@@ -408,9 +408,9 @@ static enum leat_fate served_as_it_is(const struct seen *seen)
 static bool duplicate_is_better(const struct seen *seen)
 {
     if (seen->duplicate == NULL) return false;
-    bool rotten = leat_segment_is_damaged(seen->found->seg),
+    bool corrupt = leat_segment_is_damaged(seen->found->seg),
          other = leat_segment_is_damaged(seen->duplicate->seg);
-    return rotten != other ? rotten : seen->duplicate < seen->found;
+    return corrupt != other ? corrupt : seen->duplicate < seen->found;
 }
 
 static enum leat_fate fate_undecided(const struct seen *seen)

@@ -47,7 +47,7 @@ static struct leat_replica_row row_any(void)
         .next_offset = leat_xoshiro_next(&dice),
         .max_timestamp_ms = (int64_t)leat_xoshiro_next(&dice),
         .only_start = below(2),
-        .ragged = below(2),
+        .torn = below(2),
         .durable = below(2),
         .holds_tail = below(2),
         .tentative = below(2)};
@@ -62,8 +62,8 @@ static void expect_row(const struct leat_replica_row *a, const struct leat_repli
     assert_true(a->previous.bytes == b->previous.bytes && a->previous.crc == b->previous.crc);
     assert_true(a->base_offset == b->base_offset && a->next_offset == b->next_offset);
     assert_true(a->max_timestamp_ms == b->max_timestamp_ms && a->only_start == b->only_start);
-    assert_true(a->ragged == b->ragged && a->durable == b->durable &&
-                a->holds_tail == b->holds_tail && a->tentative == b->tentative);
+    assert_true(a->torn == b->torn && a->durable == b->durable && a->holds_tail == b->holds_tail &&
+                a->tentative == b->tentative);
 }
 
 /* ---- collecting ---- */

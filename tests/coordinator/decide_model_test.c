@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a log ends, by a second implementation of the rule, over sets instead of rows in their order: half a million
- * worlds of open replicas, closed segments, lost segments, ragged ends and differing bytes. */
+ * worlds of open replicas, closed segments, lost segments, torn ends and differing bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ static bool sure(const struct given *given, uint64_t segment)
     unsigned nodes = 0;
     for (size_t i = 0; i < given->count; i++) {
         if (!counts(given, &given->rows[i]) || given->rows[i].segment != segment) continue;
-        if (!given->rows[i].ragged) return true;
+        if (!given->rows[i].torn) return true;
         nodes += !has[given->nodes[i]];
         has[given->nodes[i]] = true;
     }
@@ -149,7 +149,7 @@ static void tell(const struct given *given, const struct leat_replica_row *end)
             "node %u: kind %d segment %u bytes %u crc %u epoch %u version %u%s%s base %u next %u "
             "previous %u\n",
             given->nodes[i], (int)r->kind, (unsigned)r->segment, r->extent.bytes, r->extent.crc,
-            r->epoch.v, r->version, r->ragged ? " ragged" : "", r->only_start ? " only" : "",
+            r->epoch.v, r->version, r->torn ? " torn" : "", r->only_start ? " only" : "",
             (unsigned)r->base_offset, (unsigned)r->next_offset, r->previous.bytes);
     }
 }
@@ -223,7 +223,7 @@ static void rows_make(struct given *given)
                                : LEAT_REPLICA_LOST,
             .epoch = {below(8) ? EPOCH : EPOCH - 1 + 2 * (uint32_t)below(2)},
             .version = below(6) ? VERSION + (uint32_t)below(2) : VERSION - 1,
-            .ragged = below(3) > 0,
+            .torn = below(3) > 0,
             .holds_tail = below(4) == 0,
             .tentative = below(4) == 0};
         row->only_start = row->kind == LEAT_REPLICA_MARK && below(4) == 0;

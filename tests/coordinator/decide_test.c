@@ -327,20 +327,20 @@ static struct leat_log_decision decide_heard(const struct heard_rows *given)
 }
 
 /* A flipped bit in what was acked last leaves what a torn write would leave. */
-static void decide_replicas_waits_for_more_than_one_ragged_end(void **state)
+static void decide_replicas_waits_for_more_than_one_torn_end(void **state)
 {
     (void)state;
-    struct leat_replica_row ragged = replica(5, 3, 1, 800, 120), whole = replica(5, 3, 1, 900, 130),
+    struct leat_replica_row torn = replica(5, 3, 1, 800, 120), whole = replica(5, 3, 1, 900, 130),
                             other = replica(5, 3, 1, 850, 125);
-    ragged.ragged = other.ragged = true;
-    struct heard_rows alone = {{&ragged}, {0}, 1, false}, all = {{&ragged}, {0}, 1, true};
+    torn.torn = other.torn = true;
+    struct heard_rows alone = {{&torn}, {0}, 1, false}, all = {{&torn}, {0}, 1, true};
     assert_int_equal(decide_heard(&alone).kind, LEAT_DECIDED_WAIT);
     assert_int_equal(decide_heard(&all).tail.next_offset, 120);
-    struct heard_rows with_whole = {{&ragged, &whole}, {0, 1}, 2, false};
+    struct heard_rows with_whole = {{&torn, &whole}, {0, 1}, 2, false};
     assert_int_equal(decide_heard(&with_whole).tail.next_offset, 130);
-    struct heard_rows most = {{&ragged, &other}, {0, 1}, 2, false};
+    struct heard_rows most = {{&torn, &other}, {0, 1}, 2, false};
     assert_int_equal(decide_heard(&most).tail.next_offset, 125);
-    struct heard_rows same_node = {{&ragged, &other}, {1, 1}, 2, false};
+    struct heard_rows same_node = {{&torn, &other}, {1, 1}, 2, false};
     assert_int_equal(decide_heard(&same_node).kind, LEAT_DECIDED_WAIT);
     struct leat_replica_row longer = other;
     longer.extent.bytes = 950;
@@ -350,18 +350,18 @@ static void decide_replicas_waits_for_more_than_one_ragged_end(void **state)
 }
 
 /* The bit flipped in the close entry of a segment: the log did not end there. */
-static void decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere(void **state)
+static void decide_replicas_goes_past_a_torn_end_that_was_closed_elsewhere(void **state)
 {
     (void)state;
-    struct leat_replica_row ragged = replica(5, 3, 1, 800, 130), next = replica(6, 3, 1, 300, 140),
+    struct leat_replica_row torn = replica(5, 3, 1, 800, 130), next = replica(6, 3, 1, 300, 140),
                             closed_one = replica(5, 3, 1, 900, 130);
-    ragged.ragged = true;
+    torn.torn = true;
     next.base_offset = 130;
     closed_one.kind = LEAT_REPLICA_CLOSED;
-    struct heard_rows known = {{&ragged, &next, &closed_one}, {0, 1, 1}, 3, false};
+    struct heard_rows known = {{&torn, &next, &closed_one}, {0, 1, 1}, 3, false};
     assert_int_equal(decide_heard(&known).tail.segment, 6);
     /* Its records show that the log went on, whoever was heard. */
-    struct heard_rows unknown = {{&ragged, &next}, {0, 1}, 2, false};
+    struct heard_rows unknown = {{&torn, &next}, {0, 1}, 2, false};
     assert_int_equal(decide_heard(&unknown).tail.segment, 6);
     unknown.all = true;
     assert_int_equal(decide_heard(&unknown).tail.segment, 6);
@@ -384,7 +384,7 @@ static void decide_replicas_takes_the_longest_where_a_start_shows_the_way(void *
     (void)state;
     struct leat_replica_row before = replica(5, 3, 1, 900, 130), whole = replica(6, 3, 1, 300, 140),
                             start = replica(6, 3, 1, 64, 130);
-    before.ragged = start.ragged = start.only_start = true; /* the close entry of 5 was hit */
+    before.torn = start.torn = start.only_start = true; /* the close entry of 5 was hit */
     whole.previous = start.previous = before.extent;
     whole.base_offset = start.base_offset = 130;
     struct heard_rows orders[] = {{{&before, &whole, &start}, {0, 1, 2}, 3, true},
@@ -425,7 +425,7 @@ static struct leat_log_decision decide_case(const struct one_case *given)
             rows[count].kind =
                 given->older[n] == OLDER_CLOSED ? LEAT_REPLICA_CLOSED : LEAT_REPLICA_MARK;
             if (given->older[n] == OLDER_DAMAGED) {
-                rows[count].ragged = true;
+                rows[count].torn = true;
                 rows[count].extent.bytes = given->records_hit ? 700 : 800;
                 rows[count].next_offset = given->records_hit ? 120 : 130;
             }
@@ -435,7 +435,7 @@ static struct leat_log_decision decide_case(const struct one_case *given)
             rows[count] = replica(6, 3, 1, 300, 140);
             rows[count].base_offset = 130;
             rows[count].previous = replica(5, 3, 1, 900, 130).extent;
-            rows[count].ragged = given->head[n] == HEAD_TORN;
+            rows[count].torn = given->head[n] == HEAD_TORN;
             nodes[count++] = n;
         }
     }
@@ -654,8 +654,8 @@ int main(void)
         cmocka_unit_test(decide_replicas_takes_the_longest_of_the_lowest),
         cmocka_unit_test(decide_replicas_passes_over_old_marks),
         cmocka_unit_test(decide_replicas_needs_the_predecessor_anywhere),
-        cmocka_unit_test(decide_replicas_waits_for_more_than_one_ragged_end),
-        cmocka_unit_test(decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere),
+        cmocka_unit_test(decide_replicas_waits_for_more_than_one_torn_end),
+        cmocka_unit_test(decide_replicas_goes_past_a_torn_end_that_was_closed_elsewhere),
         cmocka_unit_test(decide_replicas_takes_the_longest_where_a_start_shows_the_way),
         cmocka_unit_test(decide_replicas_of_a_damaged_older_segment_ends_behind_the_head),
         cmocka_unit_test(decide_replicas_that_differ_wait),

@@ -143,7 +143,7 @@ static inline struct leat_replica_row row_make(const struct co_recover_log *log)
                                    .base_offset = 50,
                                    .next_offset = bytes / 2,
                                    .only_start = once_in(3),
-                                   .ragged = once_in(8),
+                                   .torn = once_in(8),
                                    .durable = once_in(2),
                                    .holds_tail = once_in(9),
                                    .tentative = once_in(8)};

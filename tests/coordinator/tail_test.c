@@ -661,7 +661,7 @@ static void tail_row_is_what_a_node_answers(void **state)
     assert_true(is.base_offset == 10 && is.next_offset == 11);
     assert_int_equal(is.flags, LEAT_TAIL_PROVISIONAL);
     assert_int_equal(leat_tail_row_of(&other, 0).flags, LEAT_TAIL_ONLY_START);
-    other = (struct leat_replica_row){.kind = LEAT_REPLICA_LOST, .ragged = true};
+    other = (struct leat_replica_row){.kind = LEAT_REPLICA_LOST, .torn = true};
     assert_int_equal(leat_tail_row_of(&other, 0).flags, LEAT_TAIL_TORN);
     other = (struct leat_replica_row){.kind = LEAT_REPLICA_LOST, .holds_tail = true};
     assert_int_equal(leat_tail_row_of(&other, 0).flags, LEAT_TAIL_HAS_DECIDED);

@@ -229,7 +229,7 @@ void corpus_catalogue(void)
     pieces = catalogue_begin();
     segment_add(pieces, 1, LEAT_SEGMENT_OPEN, LEAT_ROW_REPLICA);
     segment_add(pieces, 2, LEAT_SEGMENT_CLOSED, LEAT_ROW_REPLICA | LEAT_ROW_FLUSHED);
-    segment_add(pieces, 3, LEAT_SEGMENT_PARKED, LEAT_ROW_REPLICA | LEAT_ROW_RAGGED);
+    segment_add(pieces, 3, LEAT_SEGMENT_PARKED, LEAT_ROW_REPLICA | LEAT_ROW_TORN);
     corpus_file("catalogue", "replicas", pieces->bytes, pieces->used);
 }
 

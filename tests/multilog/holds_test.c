@@ -249,7 +249,6 @@ static void bytes_that_were_passed_over_are_summed_up(void **state)
 }
 
 /* ---- what operators hear ---- */
-
 static void trouble(void)
 {
     char out[400];
@@ -507,7 +506,7 @@ static void slot_tell(void)
     const struct log_slot *s = slot(1);
     trace(
         "%s%s%s%s%s%s%s, reads %u/%u, again %llu%s\n", names[s->repair],
-        s->damage_told ? " told" : "", leat_segment_is_damaged(s->seg) ? " rotten" : "",
+        s->damage_told ? " told" : "", leat_segment_is_damaged(s->seg) ? " corrupt" : "",
         s->seg->integrity == LEAT_INTEGRITY_MISSING ? " unwritten" : "",
         s->seg->flushed ? " flushed" : "", s->joint ? " joint" : "", it->damage_look ? " look" : "",
         s->file_reads, it->reads_in_flight,
@@ -540,19 +539,19 @@ static void damaged_segment_is_asked_for(void **state)
     CASE(asks, found_damaged, damaged_rc = LEAT_E_AGAIN, slot(1)->repair = LOG_REPAIR_LOST);
     CASE(asks, found_damaged, slot(1)->repair_not_before_us = fake->now_us);
     CASE(asks, found_damaged, slot(1)->repair_not_before_us = fake->now_us + 1);
-    TRACE_IS("(void)0: damaged s1 -> is repaired: repairing rotten flushed joint look, reads 0/0, "
+    TRACE_IS("(void)0: damaged s1 -> is repaired: repairing corrupt flushed joint look, reads 0/0, "
              "again 0\n"
              "slot(1)->repair = LOG_REPAIR_SOUGHT: -> is repaired: repairing flushed joint, reads "
              "0/0, again 0\n"
-             "it->options.events.on_damaged = NULL: -> is not: lost rotten flushed joint look, "
+             "it->options.events.on_damaged = NULL: -> is not: lost corrupt flushed joint look, "
              "reads 0/0, again 0\n"
-             "damaged_rc = LEAT_E_NOT_FOUND: damaged s1 -> is not: lost rotten flushed joint look, "
-             "reads 0/0, again 0\n"
+             "damaged_rc = LEAT_E_NOT_FOUND: damaged s1 -> is not: lost corrupt flushed joint "
+             "look, reads 0/0, again 0\n"
              "damaged_rc = LEAT_E_AGAIN, slot(1)->repair = LOG_REPAIR_LOST: damaged s1 -> is "
-             "repaired: lost rotten flushed joint look, reads 0/0, again 0\n"
+             "repaired: lost corrupt flushed joint look, reads 0/0, again 0\n"
              "slot(1)->repair_not_before_us = fake->now_us: damaged s1 -> is repaired: repairing "
-             "rotten flushed joint look, reads 0/0, again 0\n"
-             "slot(1)->repair_not_before_us = fake->now_us + 1: -> is not: rotten flushed joint "
+             "corrupt flushed joint look, reads 0/0, again 0\n"
+             "slot(1)->repair_not_before_us = fake->now_us + 1: -> is not: corrupt flushed joint "
              "look, reads 0/0, again 1\n");
 }
 
@@ -578,12 +577,12 @@ static void what_the_scrub_finds_is_asked_for(void **state)
     CASE(asks, scrub_finds, scrubbed = &comes, comes.id.v = 1);
     CASE(asks, scrub_finds, scrubbed = &comes, comes.id.v = 99);
     TRACE_IS(
-        "scrubbed = slot(1)->seg: damaged s1 -> repairing rotten flushed joint look, reads 0/0, "
+        "scrubbed = slot(1)->seg: damaged s1 -> repairing corrupt flushed joint look, reads 0/0, "
         "again 0\n"
-        "scrubbed = slot(1)->seg, slot(1)->damage_told = true: damaged s1 -> repairing told rotten "
+        "scrubbed = slot(1)->seg, slot(1)->damage_told = true: damaged s1 -> repairing told "
+        "corrupt flushed joint look, reads 0/0, again 0\n"
+        "scrubbed = slot(1)->seg, told_already = true: damaged s1 -> repairing told corrupt "
         "flushed joint look, reads 0/0, again 0\n"
-        "scrubbed = slot(1)->seg, told_already = true: damaged s1 -> repairing told rotten flushed "
-        "joint look, reads 0/0, again 0\n"
         "scrubbed = slot(1)->seg, slot(1)->closed = false: -> flushed joint, reads 0/0, again 0\n"
         "scrubbed = slot(1)->seg, slot(1)->dropping = true: -> flushed joint, reads 0/0, again 0\n"
         "scrubbed = &comes, comes.id.v = 1: -> flushed joint, reads 0/0, again 0\n"
@@ -624,16 +623,16 @@ static void bytes_are_taken_for_what_is_repaired_alone(void **state)
     CASE(repairing, repair_begins, extent.bytes++);
     CASE(repairing, repair_begins, extent.crc++);
     TRACE_IS(
-        "(void)0: -> it is written: repairing rotten flushed joint, reads 1/1, again 0\n"
-        "it->ending = LOG_DELETING: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
-        "it->ending = LOG_RELEASING: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
-        "it->ending = LOG_STOPPING: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
-        "it->resting = true: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
-        "named.v = 77: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
-        "slot(1)->repair = LOG_REPAIR_NONE: -> no: rotten flushed joint, reads 0/0, again 0\n"
-        "slot(1)->dropping = true: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
-        "extent.bytes++: -> no: repairing rotten flushed joint, reads 0/0, again 0\n"
-        "extent.crc++: -> no: repairing rotten flushed joint, reads 0/0, again 0\n");
+        "(void)0: -> it is written: repairing corrupt flushed joint, reads 1/1, again 0\n"
+        "it->ending = LOG_DELETING: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
+        "it->ending = LOG_RELEASING: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
+        "it->ending = LOG_STOPPING: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
+        "it->resting = true: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
+        "named.v = 77: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
+        "slot(1)->repair = LOG_REPAIR_NONE: -> no: corrupt flushed joint, reads 0/0, again 0\n"
+        "slot(1)->dropping = true: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
+        "extent.bytes++: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
+        "extent.crc++: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n");
 }
 
 static leat_err repair_rc;
@@ -668,17 +667,17 @@ static void what_the_store_says_ends_the_repairing(void **state)
         "repair_rc = LEAT_OK, slot(1)->repair = LOG_REPAIR_LOST_SOUGHT: -> over: flushed, reads "
         "0/0, again 0, dirty\n"
         "repair_rc = LEAT_E_INVALID, slot(1)->repair = LOG_REPAIR_REFUSED: -> over: lost told "
-        "rotten unwritten joint look, reads 0/0, again 30000000, dirty\n"
-        "repair_rc = LEAT_E_NOT_FOUND: -> goes on: repairing told rotten unwritten joint, reads "
+        "corrupt unwritten joint look, reads 0/0, again 30000000, dirty\n"
+        "repair_rc = LEAT_E_NOT_FOUND: -> goes on: repairing told corrupt unwritten joint, reads "
         "0/0, again 0, dirty\n"
-        "repair_rc = LEAT_E_DISK_FULL: -> goes on: repairing refused told rotten unwritten joint "
+        "repair_rc = LEAT_E_DISK_FULL: -> goes on: repairing refused told corrupt unwritten joint "
         "look, reads 0/0, again 0, dirty\n"
-        "leat_log_repair_give_up(it, named): -> is not: lost rotten flushed joint look, reads 0/0, "
-        "again 30000000, dirty\n"
+        "leat_log_repair_give_up(it, named): -> is not: lost corrupt flushed joint look, reads "
+        "0/0, again 30000000, dirty\n"
         "named.v = 99, it->dirty = false, leat_log_repair_give_up(it, named): -> is repaired: "
-        "repairing rotten flushed joint, reads 0/0, again 0\n"
+        "repairing corrupt flushed joint, reads 0/0, again 0\n"
         "leat_log_repair_give_up(it, named), fake->now_us += LEAT_LOG_REPAIR_AGAIN_US: damaged s1 "
-        "-> is repaired: repairing lost rotten flushed joint look, reads 0/0, again 0, dirty\n");
+        "-> is repaired: repairing lost corrupt flushed joint look, reads 0/0, again 0, dirty\n");
 }
 
 int main(void)

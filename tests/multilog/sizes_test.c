@@ -219,7 +219,7 @@ static void gaps(void)
     while (leat_log_damage_find(it, &at, &damage))
         trace(" s%llu..%llu %llu..%llu%s;", (unsigned long long)damage.first_segment,
               (unsigned long long)damage.end_segment, (unsigned long long)damage.first_offset,
-              (unsigned long long)damage.end_offset, damage.missing ? "" : " rotten");
+              (unsigned long long)damage.end_offset, damage.missing ? "" : " corrupt");
     trace(" %llu lost\n", (unsigned long long)leat_log_offsets_lost(it));
 }
 

@@ -64,7 +64,7 @@ class Fault:
     def __init__(self, cluster, kind, victim, second, leader, dice, streams=()):
         self.cluster, self.kind, self.dice = cluster, kind, dice
         self.streams = streams  # whose segments stay
-        self.rotten = None  # (stream, row, where in the segment, what was there)
+        self.corrupt = None  # (stream, row, where in the segment, what was there)
         self.victim, self.second, self.leader = victim, second, leader
         self.stopped = None  # the process that stands still
         self.stuffing = None
@@ -164,10 +164,10 @@ class Fault:
         if on:
             stream, row = self.dice.choice(until(self.whole_elsewhere, f'n{self.victim} has closed segments'))
             at = self.dice.randrange(row['extent'])
-            self.rotten = stream, row, at, node.segment_bytes(row)[at]
+            self.corrupt = stream, row, at, node.segment_bytes(row)[at]
             node.segment_flip(row, at, mask=1 << self.dice.randrange(8))
             return
-        stream, row, at, byte = self.rotten
+        stream, row, at, byte = self.corrupt
         log, s = f'log {row["stream"]}/{row["streamlet"]}/{row["log"]}', row['segment']
         copy_gone = lambda: not any(r == row for r in node.rows())
         repaired = lambda: copy_gone() or node.segment_bytes(row)[at] == byte

@@ -12,7 +12,7 @@ from damage import batches, closed_segments, lines, named, power_off
 from one_copy import closed_in_memory
 from recovery import owner
 from rig import RESERVED, ROW_BYTES, ROW_FILE_AT, SLOT_UNIT, Server, check, check_in, crc32c, equal, main, until
-from rotten import all_count, closed, filled as filled_cluster, is_well
+from corrupt import all_count, closed, filled as filled_cluster, is_well
 
 STARTS = 3
 

@@ -525,8 +525,8 @@ class Trials:
             until(going, f'trial {number} ({kind} of n{victim}): all go on')
         longest = max(feed.longest for feed in self.round.feeds)
         time.sleep(self.dice.choice(LASTS_S.get(kind, (0, 0, 0.1, 0.5, 1, 2))))  # how long it is away is what is tried
-        if fault.rotten:
-            self.round.look(fault.rotten[0])
+        if fault.corrupt:
+            self.round.look(fault.corrupt[0])
         fault.heal()
         until(going, f'trial {number} ({kind} of n{victim}): all go on once all are back')
         ms = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed in struck]

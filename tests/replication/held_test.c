@@ -144,9 +144,8 @@ static void tell(void *arg, const struct leat_replica_info *info)
           info->log.streamlet, info->log.log, (unsigned long long)info->segment.v, info->epoch.v,
           info->version, (unsigned)info->state, info->incomplete ? " part" : "",
           info->settled ? " settled" : "", info->damaged ? " damaged" : "",
-          info->tentative ? " tentative" : "", info->ragged ? " ragged" : "",
-          info->mark ? " mark" : "", info->only_start ? " start" : "",
-          info->durable ? " durable" : "");
+          info->tentative ? " tentative" : "", info->torn ? " torn" : "", info->mark ? " mark" : "",
+          info->only_start ? " start" : "", info->durable ? " durable" : "");
     trace(" %u:%u after %u, %llu..%llu max %lld by %llu", info->extent.bytes, info->extent.crc != 0,
           info->previous.bytes, (unsigned long long)info->base_offset,
           (unsigned long long)info->next_offset, (long long)info->max_timestamp_ms,
@@ -217,9 +216,9 @@ static void replica_that_is_closed_or_parked_is_told_as_it_says(void **state)
         "  unread 1/2/3 s7 e5 v1 state 3 part durable 752:1 after 0, 100..102 max 5002 by 11\n"
         "  read 1/2/3 s7 e5 v1 state 3 part durable 752:1 after 0, 100..102 max 5002 by 11\n"
         "seg->state = LEAT_SEGMENT_PARKED, seg->integrity = LEAT_INTEGRITY_TORN: \n"
-        "  unread 1/2/3 s7 e5 v1 state 3 ragged mark durable 752:1 after 0, 100..102 max 5002 by "
+        "  unread 1/2/3 s7 e5 v1 state 3 torn mark durable 752:1 after 0, 100..102 max 5002 by "
         "11\n"
-        "  read 1/2/3 s7 e5 v1 state 3 ragged mark durable 752:1 after 0, 100..102 max 5002 by 11\n"
+        "  read 1/2/3 s7 e5 v1 state 3 torn mark durable 752:1 after 0, 100..102 max 5002 by 11\n"
         "seg->state = LEAT_SEGMENT_PARKED, seg->next_offset = 100: \n"
         "  unread 1/2/3 s7 e5 v1 state 3 mark start durable 752:1 after 0, 100..100 max 5002 by "
         "11\n"
@@ -312,7 +311,7 @@ static void info_of_any(void)
 }
 
 /* The second batch says that the first batch was acked, and the bytes of the first batch have changed since. */
-static void rotten(void)
+static void corrupt(void)
 {
     rig->acked = true;
     rig_image(rig, 7);
@@ -327,11 +326,11 @@ static void bytes_that_are_not_its_own_or_have_rotted_are_told(void **state)
     (void)state;
     begin();
     CASE(info_of_any, is_open(2), seg->log.stream++);
-    CASE(info_of_any, rotten());
+    CASE(info_of_any, corrupt());
     end();
     TRACE_IS(
         "is_open(2), seg->log.stream++: 2/2/3 s7 e5 v1 state 2 0:0 after 0, 0..0 max 0 by 11\n"
-        "rotten(): 1/2/3 s7 e5 v1 state 2 damaged start 256:1 after 44, 100..100 max -1 by 11\n");
+        "corrupt(): 1/2/3 s7 e5 v1 state 2 damaged start 256:1 after 44, 100..100 max -1 by 11\n");
 }
 
 static bool wanted(void *arg, struct leat_log_ref log)
@@ -406,7 +405,7 @@ static void flags(void)
     trace("->%s%s%s%s%s%s busy %u%s\n", rep->drop_wanted ? " drop" : "",
           rep->dropping ? " dropping" : "", rep->evicting ? " evicting" : "",
           rep->leave ? " leave" : "", rep->settled ? " settled" : "",
-          leat_segment_is_damaged(seg) ? " rotten" : "", rep->busy, rep->gone_us ? " gone" : "");
+          leat_segment_is_damaged(seg) ? " corrupt" : "", rep->busy, rep->gone_us ? " gone" : "");
 }
 
 static void idle(void)
@@ -560,8 +559,8 @@ static void replica_goes_with_its_log_or_stream(void **state)
         "is_written(LEAT_SEGMENT_OPEN): -> busy 0 gone\n"
         "is_written(LEAT_SEGMENT_OPEN), writer->fenced = true: store DROP s7\n"
         "-> drop dropping busy 1 gone\n"
-        "rep->settled = true: -> rotten busy 0\n"
-        "rep->settled = true, seg->integrity = LEAT_INTEGRITY_CORRUPT: -> settled rotten busy 0\n"
+        "rep->settled = true: -> corrupt busy 0\n"
+        "rep->settled = true, seg->integrity = LEAT_INTEGRITY_CORRUPT: -> settled corrupt busy 0\n"
         "rep->settled = true, seg->state = LEAT_SEGMENT_PARKED: -> settled busy 0\n");
 }
 

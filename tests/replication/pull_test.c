@@ -241,9 +241,9 @@ static void passed_over_is_noted_with_all_copies_until_it_was_seen(void **state)
     log->passed_look = true;
     world_link_cut(world, scene->from[0]);
     struct leat_backup *rots = world->nodes[scene->from[1]].backup;
-    const struct replica *rotten = replica_of(world, scene->from[1], 1);
-    uint64_t handle = rotten->handle;
-    leat_backup_on_damaged(rots, rotten->seg);
+    const struct replica *corrupt = replica_of(world, scene->from[1], 1);
+    uint64_t handle = corrupt->handle;
+    leat_backup_on_damaged(rots, corrupt->seg);
     world_run(world, 100 * 1000 * 1000);
     assert_true(world_is_whole(world));
     assert_null(backup_find(rots, handle)); /* there is a new one */
@@ -333,10 +333,10 @@ static void source_rots(struct scene *scene, unsigned from)
 static void pull_of_what_a_node_may_have_that_is_not_there_is_to_be_tried_again(void **state)
 {
     (void)state;
-    for (unsigned rotten = 0; rotten < 2; rotten++) {
+    for (unsigned corrupt = 0; corrupt < 2; corrupt++) {
         struct scene *scene = scene_new(43);
-        source_rots(scene, rotten);
-        world_node_kill(scene->world, scene->from[!rotten], false);
+        source_rots(scene, corrupt);
+        world_node_kill(scene->world, scene->from[!corrupt], false);
         leat_err rc = pulled(scene, 3);
         assert_int_equal(leat_err_class(rc), LEAT_CLASS_RETRY);
         scene_free(scene);

@@ -569,9 +569,9 @@ static void info_trace(void *arg, const struct leat_replica_info *info)
           (unsigned long long)info->next_offset, (long long)info->max_timestamp_ms,
           (unsigned long long)info->writer, info->incomplete ? " part" : "",
           info->settled ? " settled" : "", info->damaged ? " damaged" : "",
-          info->tentative ? " tentative" : "", info->ragged ? " ragged" : "",
-          info->mark ? " mark" : "", info->only_start ? " start" : "",
-          info->durable ? " durable" : "", info->begins[0].bytes, info->begins[1].bytes);
+          info->tentative ? " tentative" : "", info->torn ? " torn" : "", info->mark ? " mark" : "",
+          info->only_start ? " start" : "", info->durable ? " durable" : "", info->begins[0].bytes,
+          info->begins[1].bytes);
 }
 
 static bool any_log(void *arg, struct leat_log_ref log)
@@ -624,7 +624,7 @@ static void replicas_are_told_of_as_they_are(void **state)
         "s2 e5 v1 state 2 656:1 from 100 to 102/5002 writer 11 mark begins 0 0\n"
         "s3 e5 v1 state 2 256:1 from 100 to 100/-1 writer 11 mark start begins 0 0\n"
         "s4 e5 v1 state 2 656:1 from 100 to 102/5002 writer 11 part begins 0 0\n"
-        "s5 e5 v1 state 3 256:1 from 100 to 100/-1 writer 11 ragged mark start durable begins 0 0\n"
+        "s5 e5 v1 state 3 256:1 from 100 to 100/-1 writer 11 torn mark start durable begins 0 0\n"
         "s6 e5 v1 state 3 656:1 from 100 to 102/5002 writer 11 damaged durable begins 0 0\n"
         "s7 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 settled tentative begins 0 0\n"
         "s8 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 durable begins 456 256\n"
@@ -636,7 +636,7 @@ static void replicas_are_told_of_as_they_are(void **state)
         "s2 e5 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n"
         "s3 e5 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n"
         "s4 e5 v1 state 1 0:0 from 0 to 0/0 writer 11 part begins 0 0\n"
-        "s5 e5 v1 state 3 256:1 from 100 to 100/-1 writer 11 ragged mark start durable begins 0 0\n"
+        "s5 e5 v1 state 3 256:1 from 100 to 100/-1 writer 11 torn mark start durable begins 0 0\n"
         "s6 e5 v1 state 3 656:1 from 100 to 102/5002 writer 11 damaged durable begins 0 0\n"
         "s7 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 settled tentative begins 0 0\n"
         "s8 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 durable begins 456 256\n"

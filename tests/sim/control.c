@@ -339,7 +339,7 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
         sim_trace(scenario->world, "log %u/%u/%u: %s", log.stream, log.streamlet, log.log, why);
         if (scenario->loss_held) continue;
         if (info.state == 3) continue; /* stopped by a disk error: until the restart */
-        if (scenario->victim && scenario->victim->rotten) { /* others have it */
+        if (scenario->victim && scenario->victim->corrupt) { /* others have it */
             sim_damage_named(scenario->victim);
             continue;
         }

@@ -122,7 +122,7 @@ static void mark_check(void *arg, const struct leat_replica_info *info)
     if (info->next_offset >= look->acked) return;
     /* A flipped bit in the last run that was acked: no later bytes say so, and the end is called what it may be
      * (docs/recovery.md). A verifier sees what comes of that. */
-    if (look->server->rotten && info->ragged) return;
+    if (look->server->corrupt && info->torn) return;
     sim_fail(look->scenario->world,
              "A1 lost-write: %s counts as a copy of %u/%u/%u (segment %llu, epoch %u, version %u; "
              "committed %u) and ends at %llu, acked is %llu",
@@ -205,7 +205,7 @@ static void copy_compare(struct scenario *scenario, const struct sim_server *own
 {
     uint32_t at = 0;
     uint8_t byte;
-    if (server->rotten || owner->rotten) return;
+    if (server->corrupt || owner->corrupt) return;
     scenario->compared++;
     bool same = copy->extent.bytes == own->extent.bytes && copy->extent.crc == own->extent.crc &&
                 copy->base_offset == own->base_offset && copy->next_offset == own->next_offset;

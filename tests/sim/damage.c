@@ -75,7 +75,7 @@ void sim_damage_strike(struct sim_server *server)
 
 void sim_damage_on_death(struct sim_server *server)
 {
-    if (server != server->scenario->victim || votes(server) || server->rotten) return;
+    if (server != server->scenario->victim || votes(server) || server->corrupt) return;
     if (!server->kept || sim_rng_chance(dice(server), 300)) {
         if (server->damage == SIM_DAMAGE_STALE) server->damage = SIM_DAMAGE_EMPTY;
         server->kept = sim_disk_keep(server->disk); /* the last one stays until the seed ends */
@@ -105,7 +105,7 @@ static void flip(struct sim_server *server)
         sim_fault_struck(server->scenario->world, SIM_FAULT_FLIP);
         sim_trace(server->scenario->world, "%s: bit %u of byte %llu of %s flips", server->name, bit,
                   (unsigned long long)place.offset, place.path);
-        server->rotten = true;
+        server->corrupt = true;
         count--;
     }
 }
@@ -120,7 +120,7 @@ static bool shorten(struct sim_server *server, const struct sim_disk_place *plac
     sim_fault_struck(world, lost ? SIM_FAULT_LOST_FILE : SIM_FAULT_TRUNCATED);
     sim_trace(world, lost ? "%s: %s is gone" : "%s: %s ends at %llu", server->name, place->path,
               (unsigned long long)place->offset);
-    server->rotten = true;
+    server->corrupt = true;
     return true;
 }
 
@@ -166,14 +166,14 @@ void sim_damage_apply(struct sim_server *server)
         sim_disk_put_back(server->disk, server->kept);
         server->older = true;
         memory_empty(server);
-        server->rotten = true; /* it is refused by name, unless it was kept since the last start */
+        server->corrupt = true; /* it is refused by name, unless it was kept since the last start */
         sim_fault_struck(world, SIM_FAULT_STALE_DISK);
         return;
     case SIM_DAMAGE_EMPTY:
         sim_trace(world, "%s: its disk is empty", server->name);
         sim_disk_empty(server->disk);
         memory_empty(server);
-        server->rotten = server->older = false;
+        server->corrupt = server->older = false;
         server->failed_boots = 0;
         sim_fault_struck(world, votes(server) ? SIM_FAULT_EMPTY_VOTER : SIM_FAULT_EMPTY_DISK);
         if (votes(server)) server->forgot = true;
@@ -184,7 +184,7 @@ void sim_damage_apply(struct sim_server *server)
 static void empty_now(struct sim_world *world, struct sim_event *event)
 {
     struct sim_server *server = event->a;
-    if (!server->rotten || server->damage == SIM_DAMAGE_EMPTY) return;
+    if (!server->corrupt || server->damage == SIM_DAMAGE_EMPTY) return;
     server->damage = SIM_DAMAGE_EMPTY;
     if (server->process && server->process->alive) sim_process_die(server->process, SIM_DEATH_KILL);
     (void)world;
@@ -193,7 +193,7 @@ static void empty_now(struct sim_world *world, struct sim_event *event)
 void sim_damage_named(struct sim_server *server)
 {
     struct sim_world *world = server->scenario->world;
-    if (!server->rotten || server != server->scenario->victim)
+    if (!server->corrupt || server != server->scenario->victim)
         return; /* a trap's own bits come back */
     sim_world_at(world, world->now_us + sim_rng_between(dice(server), 1000, 500000), empty_now,
                  server);

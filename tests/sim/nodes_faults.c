@@ -503,7 +503,7 @@ void sim_nodes_heal(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];
         go_on(server->process);
-        if (server->rotten) sim_damage_named(server);
+        if (server->corrupt) sim_damage_named(server);
         server->process->die_in_calls = 0;
         sim_disk_set_full(server->disk, false);
         sim_disk_set_no_files(server->disk, false);

@@ -79,7 +79,7 @@ static struct leat_log_ref only_log(const struct sim_client *client)
 static void floor_give_up(struct sim_client *client)
 {
     struct scenario *scenario = client->scenario;
-    if (client->kind != SIM_CLIENT_VERIFIER || client->index == 0 || !scenario->rotten) return;
+    if (client->kind != SIM_CLIENT_VERIFIER || client->index == 0 || !scenario->corrupt) return;
     struct leat_log_ref log = only_log(client);
     bool *named = &scenario->named[log.stream][log.streamlet][log.log];
     if (!*named && sim_copies_damaged(scenario, &scenario->servers[0], log))
@@ -187,7 +187,7 @@ static void start_anew(struct sim_world *world, struct sim_event *event)
 /* The engine has ended. */
 static void refused(struct sim_client *client, leat_err rc, const struct leat_error *error)
 {
-    if (client->scenario->rotten && client->index > 0) { /* the only log it reads */
+    if (client->scenario->corrupt && client->index > 0) { /* the only log it reads */
         client->given_up = true;
         sim_rot_named(client->scenario, only_log(client), error ? error->text : "");
         return;
@@ -195,7 +195,7 @@ static void refused(struct sim_client *client, leat_err rc, const struct leat_er
     /* Damage on the disk of the only machine whose disk is damaged: others have the records, once the disk was
      * emptied. */
     struct sim_server *victim = client->scenario->victim;
-    if (victim && victim->rotten && rc == LEAT_E_DAMAGED) {
+    if (victim && victim->corrupt && rc == LEAT_E_DAMAGED) {
         sim_damage_named(victim);
         client->given_up = true;
         sim_world_at(client->scenario->world, client->scenario->world->now_us + 1000000, start_anew,
@@ -232,7 +232,7 @@ static void on_fetched(void *owner)
  * front of it was read. */
 static bool waits_for_what_rots(const struct sim_client *client, const struct leat_error *error)
 {
-    return client->scenario->rotten && client->index > 0 && error->code == LEAT_E_AGAIN &&
+    return client->scenario->corrupt && client->index > 0 && error->code == LEAT_E_AGAIN &&
            strstr(error->text, "the log's end is missing") != NULL;
 }
 

@@ -225,7 +225,7 @@ static bool rot_round(struct scenario *scenario)
     if (!go_down(scenario)) return false;
     memset(scenario->named, 0, sizeof scenario->named);
     bool flipped = flip_one(scenario, &flip);
-    scenario->rotten = flipped;
+    scenario->corrupt = flipped;
     come_up(scenario);
     if (!sim_run_until(scenario, is_up_or_refuses, READ_US_MAX)) {
         sim_stuck(scenario, "neither starts nor refuses to after a bit was flipped");
@@ -237,7 +237,7 @@ static bool rot_round(struct scenario *scenario)
         sim_trace(scenario->world, "refused: %s", scenario->servers[0].last_failure);
     if (scenario->world->failure[0] || !go_down(scenario)) return false;
     if (flipped) flip_back(scenario, &flip);
-    scenario->rotten = false;
+    scenario->corrupt = false;
     come_up(scenario);
     if (sim_run_until(scenario, is_up, READ_US_MAX)) return true;
     sim_stuck(scenario, "the server does not start although the bit is as it was");
@@ -306,7 +306,7 @@ void sim_lost_run(struct scenario *scenario)
     sim_rng_init(&rng, scenario->world->seed, "lost files");
     sim_world_run(scenario->world, scenario->world->now_us + CARED_FOR_US, NULL);
     if (!go_down(scenario) || !file_lose(scenario, &rng)) return;
-    scenario->rotten = true;
+    scenario->corrupt = true;
     bool unread = sim_rng_chance(&rng, 500);
     for (unsigned start = 0; start < STARTS; start++) {
         memset(scenario->named, 0, sizeof scenario->named);

@@ -72,7 +72,7 @@ struct sim_server {
     bool ready, stopping, down_wanted;
     unsigned boots, failed_boots;
     enum sim_damage damage; /* done before it starts again */
-    bool rotten;            /* bytes of its files are not what was written there */
+    bool corrupt;           /* bytes of its files are not what was written there */
     bool older;             /* its disk was put back to an earlier state: the node may be refused */
     bool forgot;            /* a voter with an empty disk: to be replaced */
     struct sim_disk_kept *kept;
@@ -275,7 +275,7 @@ struct scenario {
         unequal; /* copies on that machine that are not like their owner's, when last looked at */
     struct sim_server *victim; /* the only one whose disk is damaged; NULL: none is */
     /* flipped bits (rot.c) */
-    bool rotten; /* one is flipped now */
+    bool corrupt; /* one is flipped now */
     unsigned rot_first, rot_damaged;
     bool suspects[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool named[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];

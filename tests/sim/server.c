@@ -25,7 +25,7 @@ static void boot_failed(struct sim_server *server, leat_err rc, const struct lea
              error ? error->text : "");
     sim_trace(scenario->world, "server does not start: %s", server->last_failure);
     server->failed_boots++;
-    if (server == scenario->victim && (server->rotten || server->older) &&
+    if (server == scenario->victim && (server->corrupt || server->older) &&
         server->failed_boots >= 2)
         server->damage = SIM_DAMAGE_EMPTY;
     /* Damage and refusals for ever are never excused: every byte that was flushed is there. */

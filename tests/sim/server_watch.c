@@ -16,7 +16,7 @@ static void complaint(void *arg, const char *line)
     unsigned long long segment;
     bool io_error = scenario->world->faults[SIM_FAULT_IO_ERROR] != 0;
     sim_trace(scenario->world, "complaint: %s", line);
-    if (scenario->rotten) {
+    if (scenario->corrupt) {
         sim_rot_complaint(scenario, line);
         return;
     }
@@ -29,7 +29,7 @@ static void complaint(void *arg, const char *line)
         return;
     }
     /* A trap's own bits: another node has them whole, and the trap waits until they are made good. */
-    if (server->rotten && strstr(line, "is damaged:")) return;
+    if (server->corrupt && strstr(line, "is damaged:")) return;
     /* A disk that failed while the server came up takes a replica out of use, no bytes. */
     if (strstr(line, "cannot be") && io_error) return;
     if (sscanf(line, "segment %llu of log %u/%u/%u:", &segment, &log.stream, &log.streamlet,

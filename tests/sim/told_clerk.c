@@ -182,7 +182,7 @@ static void go_on(struct sim_world *world, struct sim_event *event)
 /* All that a step needs is there, and memory for it. */
 static bool may_act(const struct scenario *scenario)
 {
-    bool all = !scenario->budget && !scenario->rotten;
+    bool all = !scenario->budget && !scenario->corrupt;
     for (unsigned i = 0; i < scenario->server_count; i++)
         all = all && sim_serves(&scenario->servers[i]);
     return all;

@@ -233,7 +233,7 @@ static void ends_flip(struct sim_traps *traps, struct sim_server *server,
         sim_fault_struck(traps->scenario->world, SIM_FAULT_FLIP);
         sim_trace(traps->scenario->world, "trap: %s: bit %u of byte %llu of %s flips", server->name,
                   bit, (unsigned long long)end->offset, end->path);
-        server->rotten = true;
+        server->corrupt = true;
     }
 }
 
@@ -243,13 +243,13 @@ static void ends_damage(struct sim_traps *traps)
     struct sim_server *victim = scenario->victim;
     struct trap_end ends[ENDS_MAX];
     unsigned away;
-    if (!lives(victim) || victim->rotten || victim->damage != SIM_DAMAGE_NONE) return;
+    if (!lives(victim) || victim->corrupt || victim->damage != SIM_DAMAGE_NONE) return;
     unsigned count = ends_find(traps, victim, ends, &away);
     if (count == 0) return;
     for (unsigned i = 0; i < scenario->server_count; i++)
         die(&scenario->servers[i], SIM_DEATH_POWER, i == away ? AWAY_US_MAX : 0);
     ends_flip(traps, victim, ends, count);
-    if (victim->rotten) sim_fault_struck(scenario->world, SIM_FAULT_DAMAGED_END);
+    if (victim->corrupt) sim_fault_struck(scenario->world, SIM_FAULT_DAMAGED_END);
 }
 
 /* ---- when ---- */

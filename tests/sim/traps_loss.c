@@ -138,7 +138,7 @@ static bool start_flip(void)
     (void)sim_disk_peek(trap.to->disk, flipped->path, flipped->at, &flipped->byte, 1);
     if (!sim_disk_flip(trap.to->disk, flipped->path, flipped->at, flipped->bit)) return false;
     sim_closed_forget(leat_node_store(trap.to->node), seg);
-    trap.to->rotten = true;
+    trap.to->corrupt = true;
     sim_trace(trap.scenario->world, "trap: the start of segment %llu of log %u/%u/%u flips at %s",
               (unsigned long long)seg->id.v, trap.log.stream, trap.log.streamlet, trap.log.log,
               trap.to->name);
@@ -152,7 +152,7 @@ static void start_repair(void)
     const struct leat_segment *seg = seg_find(flipped->segment.v);
     char path[sizeof flipped->path];
     uint8_t byte = flipped->byte;
-    trap.to->rotten = false;
+    trap.to->corrupt = false;
     if (!seg || seg->file_offset != flipped->place) return;
     snprintf(path, sizeof path, "store/%u", seg->file_number);
     (void)sim_disk_peek(trap.to->disk, path, flipped->at, &byte, 1);
@@ -165,7 +165,7 @@ static void start_repair(void)
 static void idle(void)
 {
     delay(0);
-    if (trap.to->rotten) start_repair();
+    if (trap.to->corrupt) start_repair();
     trap.scenario->loss_held = false;
     trap.step = IDLE;
 }

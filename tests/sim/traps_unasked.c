@@ -134,7 +134,7 @@ static void strike(struct sim_server *owner, struct sim_server *leader, struct s
     sim_closed_forget(leat_node_store(owner->node), own);
     flip(&trap.owner);
     flip(&trap.other);
-    owner->rotten = leader->rotten = true;
+    owner->corrupt = leader->corrupt = true;
     trap.until_us = world->now_us + CUT_US;
     cut_until(trap.until_us);
     (void)sim_net_reset(third->process, 1000);
@@ -191,7 +191,7 @@ static void begin(void)
 
 static void end(void)
 {
-    trap.owner.server->rotten = trap.other.server->rotten = false;
+    trap.owner.server->corrupt = trap.other.server->corrupt = false;
     trap.step = IDLE;
 }
 

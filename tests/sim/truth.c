@@ -79,8 +79,8 @@ static void copies_look(struct scenario *scenario, const struct leat_primary_log
             if (set.started && !set.dropping) out->in_sync = in_sync(scenario, &set);
             if (!set.reserved || set.dropping) continue;
             out->whole = whole_copies(&set);
-            bool own_rotten = set.seg && leat_segment_is_damaged(set.seg);
-            out->lacking += out->whole < out->copies || own_rotten;
+            bool own_corrupt = set.seg && leat_segment_is_damaged(set.seg);
+            out->lacking += out->whole < out->copies || own_corrupt;
         }
     }
     out->below_min = nodes_up < as.min_copies;

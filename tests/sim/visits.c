@@ -26,7 +26,7 @@ enum {
 #define BIT(id) (1ull << SIM_VISIT_##id)
 static const uint64_t DEEP = BIT(FRONT_UNKNOWN) | BIT(LEAVE_AMID_FILL) | BIT(READ_AMID_ADOPTION) |
                              BIT(FENCE_AMID_ADOPTION) | BIT(TWO_OF_ONE) | BIT(PLACE_LEFT) |
-                             BIT(RAGGED_ALONE) | BIT(VERSION_AMID_FENCE) | BIT(FENCED_LIVES) |
+                             BIT(TORN_ALONE) | BIT(VERSION_AMID_FENCE) | BIT(FENCED_LIVES) |
                              BIT(FENCED_WRITES) | BIT(FENCED_UNLED);
 
 static const char *const names[] = {
@@ -221,7 +221,7 @@ static void replica_see(const struct leat_backup *backup, const struct leat_repl
     note(seen, SIM_VISIT_FENCE_AMID_ADOPTION, rep->adopting && rep->move_wanted);
     note(seen, SIM_VISIT_TWO_OF_ONE, rep->written && has_another(backup, seg));
     note(seen, SIM_VISIT_PLACE_LEFT, leaves && rep->writer.at && !rep->writer.fenced);
-    note(seen, SIM_VISIT_RAGGED_ALONE, seg->integrity == LEAT_INTEGRITY_TORN && others_down);
+    note(seen, SIM_VISIT_TORN_ALONE, seg->integrity == LEAT_INTEGRITY_TORN && others_down);
     seen->adoption |= rep->adopting;
     seen->tentative |= seg->tentative;
 }

@@ -401,9 +401,9 @@ static void catalogue_that_failed_is_written_no_more(void **state)
     }
 }
 
-/* Goal: an end that leaves no room for an entry's header is not ragged, whatever lies behind its place: here what was
+/* Goal: an end that leaves no room for an entry's header is not torn, whatever lies behind its place: here what was
  * read of a longer segment before. */
-static void end_of_a_full_segment_is_not_ragged(void **state)
+static void end_of_a_full_segment_is_not_torn(void **state)
 {
     (void)state;
     enum { LEFT = LEAT_ENTRY_HEADER_BYTES / 2, CAPACITY = 16384 };
@@ -450,7 +450,7 @@ int main(void)
         cmocka_unit_test(what_lies_past_a_limit_is_wanted_at_once),
         cmocka_unit_test(zeros_go_on_after_so_much_of_commits),
         cmocka_unit_test(catalogue_that_failed_is_written_no_more),
-        cmocka_unit_test(end_of_a_full_segment_is_not_ragged),
+        cmocka_unit_test(end_of_a_full_segment_is_not_torn),
     };
     return cmocka_run_group_tests_name("store bounds", tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void judge_takes_what_is_whole(void **state)
         enum leat_segment_state state;
         unsigned prefix;
         const char *why;
-        bool buffer, flushed, rotten, unwritten;
+        bool buffer, flushed, corrupt, unwritten;
     } rows[] = {
         {MEM, RESERVED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL, true, false, false,
          false},
@@ -64,7 +64,7 @@ static void judge_takes_what_is_whole(void **state)
             assert_int_equal(seg->buffer != NULL, rows[i].buffer);
             if (seg->buffer) assert_ptr_equal(seg->buffer, in_memory(&it));
             assert_int_equal(seg->flushed, rows[i].flushed);
-            assert_int_equal(leat_segment_is_damaged(seg), rows[i].rotten);
+            assert_int_equal(leat_segment_is_damaged(seg), rows[i].corrupt);
             assert_int_equal(seg->integrity == LEAT_INTEGRITY_MISSING, rows[i].unwritten);
             assert_false(seg->integrity == LEAT_INTEGRITY_TORN);
             uint32_t there = leat_held_of(found->seg)->in_file_bytes;
@@ -244,9 +244,9 @@ static void judge_calls_damage_by_its_name(void **state)
     bench_free(it.bench);
 }
 
-/* Goal: an end with any bytes but zeros after it is ragged, and the number of these bytes is reported. The memory of
+/* Goal: an end with any bytes but zeros after it is torn, and the number of these bytes is reported. The memory of
  * the killed process is used where it has more bytes, and these are whole. */
-static void judge_tells_a_ragged_end(void **state)
+static void judge_tells_a_torn_end(void **state)
 {
     (void)state;
     for (unsigned what = 0; what < 5; what++) {
@@ -452,7 +452,7 @@ static void judge_tells_of_places_that_are_gone(void **state)
         bool memory;
         enum leat_found_kind kind;
         enum leat_segment_state state;
-        bool nothing, rotten, unwritten, noted;
+        bool nothing, corrupt, unwritten, noted;
     } rows[] = {
         {MEM, RESERVED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, false, false, false, false},
         {MEM, RESERVED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, false, false, false, false},
@@ -483,7 +483,7 @@ static void judge_tells_of_places_that_are_gone(void **state)
                 /* The part that is gone may have had none of its bytes: it was looked at. */
                 bool noted = rows[i].noted && !part;
                 assert_int_equal(leat_segment_is_damaged(found->seg),
-                                 rows[i].noted ? noted : rows[i].rotten);
+                                 rows[i].noted ? noted : rows[i].corrupt);
                 assert_int_equal(found->seg->integrity == LEAT_INTEGRITY_MISSING,
                                  rows[i].unwritten);
                 assert_int_equal(row_in_file(&it)->more, noted ? LEAT_ROW_DAMAGED : 0);
@@ -602,7 +602,7 @@ int main(void)
         cmocka_unit_test(judge_takes_no_others_bytes),
         cmocka_unit_test(judge_believes_rows_of_memory_that_survived),
         cmocka_unit_test(judge_calls_damage_by_its_name),
-        cmocka_unit_test(judge_tells_a_ragged_end),
+        cmocka_unit_test(judge_tells_a_torn_end),
         cmocka_unit_test(judge_takes_a_clean_end_for_the_end),
         cmocka_unit_test(judge_takes_from_memory_what_it_could_write),
         cmocka_unit_test(judge_tells_of_a_closed_segment_that_it_can_not_read),

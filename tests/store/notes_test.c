@@ -241,7 +241,7 @@ static void step_park(struct life *life)
     seg->integrity = LEAT_INTEGRITY_TORN;
     seg->written_ms = BORN_MS;
     life->want.state = LEAT_SEGMENT_PARKED;
-    life->want.flags |= LEAT_ROW_RAGGED;
+    life->want.flags |= LEAT_ROW_TORN;
     want_memory(life, false);
     want_end(life);
     life->want.passed_bytes = 123;
@@ -277,7 +277,7 @@ static void step_resume(struct life *life)
     assert_false(mine->seg->integrity == LEAT_INTEGRITY_TORN);
     assert_int_equal(mine->seg->passed_bytes, 0);
     life->want.state = LEAT_SEGMENT_OPEN;
-    life->want.flags &= (uint8_t)~LEAT_ROW_RAGGED;
+    life->want.flags &= (uint8_t)~LEAT_ROW_TORN;
     want_no_end(life);
     life->want.extent_bytes = last_extent(mine).bytes; /* all of that is in the file */
     want_memory(life, true);
@@ -390,7 +390,7 @@ static void told_check(const struct life *life)
     assert_int_equal(seg->tentative, (want->flags & LEAT_ROW_TENTATIVE) != 0);
     assert_int_equal(seg->given_up, (want->flags & LEAT_ROW_GIVEN_UP) != 0);
     assert_int_equal(seg->front_given_up, (want->flags & LEAT_ROW_FRONT_GIVEN_UP) != 0);
-    assert_int_equal(seg->integrity == LEAT_INTEGRITY_TORN, (want->flags & LEAT_ROW_RAGGED) != 0);
+    assert_int_equal(seg->integrity == LEAT_INTEGRITY_TORN, (want->flags & LEAT_ROW_TORN) != 0);
     assert_int_equal(seg->passed_bytes, want->passed_bytes);
     assert_int_equal(seg->capacity, CAPACITY);
     assert_int_equal(seg->file_number, 0);

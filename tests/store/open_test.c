@@ -232,7 +232,7 @@ static const struct leat_found *mark_of(struct bench *bench, const struct mine *
 
 /* No later entry names the last entries: a flip in these leaves a shorter prefix, which must never pass for a prefix
  * without bytes after it; not at a later start either. */
-static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **state)
+static void store_open_flipped_bit_in_what_came_last_leaves_a_torn_end(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(13);
@@ -247,7 +247,7 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
     assert_false(mark_of(bench, mine)->seg->integrity == LEAT_INTEGRITY_TORN);
     assert_int_equal(mark_of(bench, mine)->scan.bytes, to);
     assert_int_equal(mark_of(bench, mine)->behind_bytes, 0);
-    unsigned ragged = 0, exact = 0;
+    unsigned torn = 0, exact = 0;
     for (uint32_t i = from; i < to; i++) {
         for (unsigned bit = 0; bit < 8; bit += 3) {
             bit_flip(bench, place + i, bit);
@@ -259,12 +259,12 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
                             found->scan.bytes == from);
                 assert_true(found->behind_bytes > 0);
                 exact += found->behind_bytes == to - from;
-                ragged++;
+                torn++;
             }
             bit_flip(bench, place + i, bit);
         }
     }
-    assert_true(ragged > 0 && exact > ragged * 3 / 4); /* but where a header's length was hit */
+    assert_true(torn > 0 && exact > torn * 3 / 4); /* but where a header's length was hit */
     bit_flip(bench, place + to - 1, 0);
     bit_flip(bench, place + to - 40, 0);
     reopen_without_memory(bench);
@@ -510,7 +510,7 @@ int main(void)
         cmocka_unit_test(store_open_truncated_files_are_named),
         cmocka_unit_test(store_open_flipped_bit_is_damage_not_a_torn_tail),
         cmocka_unit_test(store_open_flipped_bit_comes_from_memory_that_survived),
-        cmocka_unit_test(store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end),
+        cmocka_unit_test(store_open_flipped_bit_in_what_came_last_leaves_a_torn_end),
         cmocka_unit_test(store_scrub_names_damage_in_closed_segments),
         cmocka_unit_test(store_open_tells_again_of_what_was_missing),
         cmocka_unit_test(store_open_tells_what_was_passed_over_until_it_was_seen),

@@ -82,8 +82,8 @@ static void tell(void)
         trace(" kind %d state %d %u of %u%s%s%s%s%s%s in file %u behind %u of %llu v%u",
               found->kind, seg->state, found->scan.bytes, found->scan.acked_bytes,
               seg->flushed ? " flushed" : "", seg->buffer ? " memory" : "",
-              seg->integrity == LEAT_INTEGRITY_TORN ? " ragged" : "",
-              leat_segment_is_damaged(seg) ? " rotten" : "",
+              seg->integrity == LEAT_INTEGRITY_TORN ? " torn" : "",
+              leat_segment_is_damaged(seg) ? " corrupt" : "",
               seg->integrity == LEAT_INTEGRITY_MISSING ? " unwritten" : "",
               held->damaged ? " damaged" : "", held->in_file_bytes, found->behind_bytes,
               (unsigned long long)seg->writer, seg->version);
@@ -113,7 +113,7 @@ static const char at_starts[] =
     "more 0 extent 1248 00000000\n"
     "   segment 1 of log 5/0/0: damaged: only 256 of at least 1248 acked bytes are valid; "
     "1 arenas, 60 free\n"
-    " behind: 0  kind 1 state 3 1248 of 1248 ragged in file 1248 behind 200 of 77 v4; row "
+    " behind: 0  kind 1 state 3 1248 of 1248 torn in file 1248 behind 200 of 77 v4; row "
     "3 flags 14 more 0 extent 1248 a7231e42; 1 arenas, 60 free\n"
     " incomplete: 0 ; row 0 flags 0 more 0 extent 0 00000000; 1 arenas, 64 free\n"
     "level memory, arena there\n"
@@ -154,7 +154,7 @@ static const char at_starts[] =
     "more 0 extent 1248 00000000\n"
     "   segment 1 of log 5/0/0: damaged: only 256 of at least 1248 acked bytes are valid; "
     "1 arenas, 60 free\n"
-    " behind: 0  kind 1 state 3 1248 of 1248 ragged in file 1248 behind 200 of 77 v4; row "
+    " behind: 0  kind 1 state 3 1248 of 1248 torn in file 1248 behind 200 of 77 v4; row "
     "3 flags 14 more 0 extent 1248 a7231e42; 1 arenas, 60 free\n"
     " incomplete: 0 ; row 0 flags 0 more 0 extent 0 00000000; 1 arenas, 64 free\n"
     "level memory, arena gone\n"
@@ -176,7 +176,7 @@ static const char at_starts[] =
     "pool); 1248 bytes are in the file; 1 arenas, 60 free\n"
     " parked: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
     "4 more 0 extent 1248 a48b6b74; 1 arenas, 60 free\n"
-    " closed: 0  kind 2 state 4 1248 of 0 rotten unwritten in file 0 behind 0 of 77 v4; "
+    " closed: 0  kind 2 state 4 1248 of 0 corrupt unwritten in file 0 behind 0 of 77 v4; "
     "row 4 flags 6 more 0 extent 1344 b8756a89\n"
     "   segment 1 of log 5/0/0: its memory did not survive before it was flushed; 1248 of "
     "1344 bytes are in the file; 1 arenas, 60 free\n"

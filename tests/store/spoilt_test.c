@@ -30,7 +30,7 @@ static void spoilt_read_brings_nothing(void **state)
         enum made made;
         unsigned reads;
         enum leat_segment_state state;
-        bool rotten;
+        bool corrupt;
     } rows[] = {
         {DISK, RESERVED, 0, LEAT_SEGMENT_OPEN, false},
         {DISK, COMMITTED, 0, LEAT_SEGMENT_OPEN, false},
@@ -53,8 +53,8 @@ static void spoilt_read_brings_nothing(void **state)
         assert_non_null(strstr(found->why, "cannot be read from store/0"));
         assert_int_equal(found->scan.bytes, 0);
         assert_false(found->scan.started);
-        assert_int_equal(leat_segment_is_damaged(found->seg), rows[i].rotten);
-        assert_int_equal(found->seg->integrity == LEAT_INTEGRITY_MISSING, rows[i].rotten);
+        assert_int_equal(leat_segment_is_damaged(found->seg), rows[i].corrupt);
+        assert_int_equal(found->seg->integrity == LEAT_INTEGRITY_MISSING, rows[i].corrupt);
         assert_false(found->seg->flushed);
         bench_free(it.bench);
     }
@@ -226,7 +226,7 @@ static void spoilt_file_stays_where_memory_has_no_more(void **state)
     for (unsigned what = 0; what < CASES; what++) {
         struct subject it = make(50 + what, DISK, COMMITTED, NULL);
         static uint8_t was[CAPACITY];
-        if (what == SAME) { /* ragged, and memory ends there, too */
+        if (what == SAME) { /* torn, and memory ends there, too */
             memset(in_file(&it) + it.committed, 0x77, 64);
         } else { /* neither has what was acked */
             in_file(&it)[20] ^= 1;

@@ -154,7 +154,7 @@ static void trace_found(void)
               (unsigned long long)found->scan.base_offset,
               (unsigned long long)found->scan.next_offset, found->scan.started ? " started" : "",
               found->scan.closed ? " closed" : "", found->scan.damaged ? " damaged" : "",
-              found->seg->integrity == LEAT_INTEGRITY_TORN ? " ragged" : "", found->why);
+              found->seg->integrity == LEAT_INTEGRITY_TORN ? " torn" : "", found->why);
     }
 }
 
