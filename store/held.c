@@ -186,7 +186,7 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
         .durability = (uint8_t)seg->durability,
         .flags = (uint8_t)(flags | (seg->role == LEAT_SEGMENT_REPLICA ? LEAT_ROW_REPLICA : 0) |
                            (seg->incomplete ? LEAT_ROW_INCOMPLETE : 0) |
-                           (seg->tentative ? LEAT_ROW_TENTATIVE : 0) |
+                           (seg->provisional ? LEAT_ROW_PROVISIONAL : 0) |
                            (seg->given_up ? LEAT_ROW_GIVEN_UP : 0) |
                            (seg->front_given_up ? LEAT_ROW_FRONT_GIVEN_UP : 0) |
                            (state == LEAT_SEGMENT_PARKED && seg->integrity == LEAT_INTEGRITY_TORN

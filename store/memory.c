@@ -60,7 +60,7 @@ void leat_memory_reserve(struct leat_store *store, struct leat_store_req *req)
     seg->role = req->role;
     seg->writer = req->writer;
     seg->incomplete = req->incomplete;
-    seg->tentative = req->tentative;
+    seg->provisional = req->provisional;
     seg->capacity = capacity;
     seg->file = held->slot.file->file;
     seg->file_number = held->slot.file->number;

@@ -23,7 +23,7 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->role = row->flags & LEAT_ROW_REPLICA ? LEAT_SEGMENT_REPLICA : LEAT_SEGMENT_OWN;
     seg->writer = row->writer;
     seg->incomplete = row->flags & LEAT_ROW_INCOMPLETE;
-    seg->tentative = row->flags & LEAT_ROW_TENTATIVE;
+    seg->provisional = row->flags & LEAT_ROW_PROVISIONAL;
     bool torn = row->state == LEAT_SEGMENT_PARKED && row->flags & LEAT_ROW_TORN;
     seg->integrity = torn ? LEAT_INTEGRITY_TORN : LEAT_INTEGRITY_OK;
     seg->given_up = row->flags & LEAT_ROW_GIVEN_UP;

@@ -21,11 +21,11 @@ enum leat_row_flags {
     LEAT_ROW_IN_POOL =
         2, /* pool_id and pool_at say where its bytes lie in memory; FLUSHED: where they lay, and
                                 another segment's may lie by now */
-    LEAT_ROW_REPLICA = 4,    /* of another node's log: `writer` wrote it */
-    LEAT_ROW_INCOMPLETE = 8, /* a replacement not yet identical: never used */
-    LEAT_ROW_TORN = 16,      /* PARKED: see LEAT_INTEGRITY_TORN */
-    LEAT_ROW_TENTATIVE = 32, /* see leat_segment.tentative */
-    LEAT_ROW_GIVEN_UP = 64,  /* see leat_segment.given_up, front_given_up */
+    LEAT_ROW_REPLICA = 4,      /* of another node's log: `writer` wrote it */
+    LEAT_ROW_INCOMPLETE = 8,   /* a replacement not yet identical: never used */
+    LEAT_ROW_TORN = 16,        /* PARKED: see LEAT_INTEGRITY_TORN */
+    LEAT_ROW_PROVISIONAL = 32, /* see leat_segment.provisional */
+    LEAT_ROW_GIVEN_UP = 64,    /* see leat_segment.given_up, front_given_up */
     LEAT_ROW_FRONT_GIVEN_UP = 128,
 };
 enum leat_row_more {

@@ -44,7 +44,7 @@ static bool join_same_state(struct leat_store *store, struct leat_store_req *req
         seg->role = req->role;
         seg->writer = req->writer;
         seg->incomplete = req->incomplete;
-        seg->tentative = req->tentative;
+        seg->provisional = req->provisional;
     } else if (req->kind == LEAT_STORE_GIVE_UP) {
         seg->given_up |= req->given_up;
         seg->front_given_up |= req->front_given_up;

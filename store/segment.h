@@ -58,7 +58,7 @@ struct leat_segment {
     bool incomplete; /* REPLICA: being made whole; found at a start it is dropped */
     /* REPLICA, CLOSED: cut for an attempt of recovery, whose end may never have been the log's. No owner has counted
      * on it yet. */
-    bool tentative;
+    bool provisional;
     enum leat_segment_integrity integrity; /* owner core; the store, while the segment is open */
     /* An operator gave up unreadable bytes of this segment (CLOSED); missing segments before it. The store's, between
      * request and answer. */

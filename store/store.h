@@ -29,7 +29,7 @@ enum leat_store_req_kind {
                           bytes in it */
     LEAT_STORE_DROP, /* seg is trimmed: free its slot and buffer and the descriptor (seg is gone when
                        answered) */
-    LEAT_STORE_STAMP, /* in: version, writer, role, incomplete, tentative. Recorded: durably where the stream's
+    LEAT_STORE_STAMP, /* in: version, writer, role, incomplete, provisional. Recorded: durably where the stream's
                         acks are durable, and for a parked segment, whose row is all it has */
     /* take the bytes into a buffer of the node's own pool (contents as they are now): the writer of the old place is
      * not trusted any more. The old buffer is not given out again until its arena is retired */
@@ -64,7 +64,7 @@ struct leat_store_req {
     uint32_t version; /* RESERVE: 0 is 1 */
     enum leat_segment_role role;
     uint64_t writer;
-    bool incomplete, tentative;
+    bool incomplete, provisional;
     bool given_up, front_given_up; /* GIVE_UP */
     bool leave; /* DROP: its buffer may still be written, so is not given out again */
     /* COMMIT */

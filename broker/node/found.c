@@ -57,7 +57,7 @@ static struct leat_tail_row row_of(const struct leat_found *found)
                                   .generation = found->seg->version,
                                   .base_offset = found->scan.base_offset,
                                   .next_offset = found->scan.next_offset,
-                                  .flags = found->seg->tentative ? LEAT_TAIL_PROVISIONAL : 0};
+                                  .flags = found->seg->provisional ? LEAT_TAIL_PROVISIONAL : 0};
 }
 
 static bool went_on(const struct leat_found *found, size_t count, size_t at)

@@ -88,7 +88,7 @@ static void look_see(void *arg, const struct leat_replica_info *info)
 {
     const struct look *look = arg;
     if (info->state != LEAT_SEGMENT_CLOSED || info->incomplete || info->damaged) return;
-    if (info->tentative) return; /* the log may never have ended there */
+    if (info->provisional) return; /* the log may never have ended there */
     if (info->segment.v <= look->segment)
         leat_below_add(look->found, info->segment.v, info->epoch.v, info->extent);
 }

@@ -174,7 +174,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         .torn = info->mark && info->torn,
         .durable = info->durable,
         .holds_tail = holds,
-        .tentative = info->tentative,
+        .provisional = info->provisional,
     };
 }
 
@@ -453,7 +453,7 @@ static void pulling_step(struct pulling *it)
                                                 .extent = pull->extent,
                                                 .next_offset = pull->next_offset,
                                                 .version = pull->version,
-                                                .tentative = !LEAT_BUG(TENTATIVE_COUNTS),
+                                                .provisional = !LEAT_BUG(PROVISIONAL_COUNTS),
                                                 .on_done = pulling_on_pulled,
                                                 .owner = it};
     sources_fill(it);

@@ -173,7 +173,7 @@ struct leat_replica_row {
      * follows (looked for and checked, not guessed). */
     bool holds_tail;
     bool
-        tentative; /* CLOSED: made for an attempt of recovery, and no owner has counted on it since */
+        provisional; /* CLOSED: made for an attempt of recovery, and no owner has counted on it since */
 };
 /** Where the log was decided to end the last time: its tail, or, opened, where its epoch began. NULL: not known. */
 static inline const struct leat_tail_record *leat_log_decided(const struct leat_log_record *record)

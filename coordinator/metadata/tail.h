@@ -118,7 +118,7 @@ static inline struct leat_tail_row leat_tail_row_of(const struct leat_replica_ro
         .next_offset = row->next_offset,
         .flags = (row->only_start ? LEAT_TAIL_ONLY_START : 0u) | (row->torn ? LEAT_TAIL_TORN : 0u) |
                  (row->holds_tail ? LEAT_TAIL_HAS_DECIDED : 0u) |
-                 (row->tentative ? LEAT_TAIL_PROVISIONAL : 0u),
+                 (row->provisional ? LEAT_TAIL_PROVISIONAL : 0u),
     };
 }
 

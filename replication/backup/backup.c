@@ -435,7 +435,7 @@ void backup_confirm(struct replica *rep, uint32_t passed)
     uint32_t bytes = passed ? backup_passed_bounded(seg, passed - 1) : seg->passed_bytes;
     bool other = seg->state == LEAT_SEGMENT_CLOSED && bytes != seg->passed_bytes;
     rep->settled = true;
-    if (!seg->tentative && !other) return;
+    if (!seg->provisional && !other) return;
     bool able = !rep->busy && !rep->evicting && !rep->drop_wanted;
     struct backup_request *request = able ? backup_request_get(rep->backup) : NULL;
     rep->settled = request != NULL; /* else the next audit asks again */

@@ -105,7 +105,7 @@ struct leat_backup_pull {
     bool whole; /* only from a replica that is not known to be longer */
     /* The segment ends where a recovery attempt would cut the log: the replica counts for that attempt, but not as
      * what is left of a log, until an owner counts it. */
-    bool tentative;
+    bool provisional;
     /* NULL: a replica is made. Else only the bytes are wanted, here: the extent's length. */
     uint8_t *into;
     void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
@@ -181,7 +181,7 @@ struct leat_replica_info {
     uint32_t version;
     enum leat_segment_state state;
     bool incomplete, settled, damaged;
-    bool tentative;            /* CLOSED: see leat_segment.tentative */
+    bool provisional;          /* CLOSED: see leat_segment.provisional */
     bool torn;                 /* PARKED: see leat_segment.torn */
     bool mark;                 /* whole, started, not closed; extent is what the scan or the parking
                                   record says. Marks of a live writer may grow while being looked at */

@@ -14,7 +14,7 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
         .state = seg->state,
         .incomplete = seg->incomplete,
         .settled = rep->settled,
-        .tentative = seg->tentative,
+        .provisional = seg->provisional,
         .damaged = rep->damaged,
         .extent = seg->extent,
         .base_offset = seg->base_offset,

@@ -312,7 +312,7 @@ static void on_pull_closed(struct leat_store_req *req)
     request->req = (struct leat_store_req){.version = rep->seg->version,
                                            .role = LEAT_SEGMENT_REPLICA,
                                            .writer = rep->seg->writer,
-                                           .tentative = pull->tentative};
+                                           .provisional = pull->provisional};
     backup_store(request, LEAT_STORE_STAMP, on_pull_whole);
 }
 
@@ -553,7 +553,7 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
     request->req = (struct leat_store_req){.version = seg->version,
                                            .role = LEAT_SEGMENT_REPLICA,
                                            .writer = seg->writer,
-                                           .tentative = seg->tentative};
+                                           .provisional = seg->provisional};
     backup_store(request, LEAT_STORE_STAMP, on_flushed);
     return LEAT_OK;
 }

@@ -223,7 +223,7 @@ static void replicas_here_that_count(void **state)
         if (i == 1) info->state = LEAT_SEGMENT_PARKED;
         if (i == 2) info->incomplete = true;
         if (i == 3) info->damaged = true;
-        if (i == 4) info->tentative = true;
+        if (i == 4) info->provisional = true;
         if (i == 5) info->segment.v = 5;
         looks(4);
         alone_deliver();

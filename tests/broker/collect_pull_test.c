@@ -13,7 +13,7 @@ static void asks(void)
 }
 
 static const char pull_said[] =
-    "pull 7/1/0 segment 4 1000:4 next 50 version 3 tentative, from 13 10\n";
+    "pull 7/1/0 segment 4 1000:4 next 50 version 3 provisional, from 13 10\n";
 static const char flush_said[] = "flush 7/1/0 segment 4 1000:4\n";
 
 static void pull_ends(leat_err rc)
@@ -45,7 +45,7 @@ static void sources_are_those_that_are_known(void **state)
     snprintf(it.wanted.sources[1].node, sizeof it.wanted.sources[1].node, "n9");
     snprintf(it.wanted.sources[2].node, sizeof it.wanted.sources[2].node, "n2");
     asks();
-    assert_said("pull 7/1/0 segment 4 1000:4 next 50 version 3 tentative, from 13 12\n");
+    assert_said("pull 7/1/0 segment 4 1000:4 next 50 version 3 provisional, from 13 12\n");
     pull_ends(LEAT_E_NOT_FOUND);
     assert_said("pulled NOT_FOUND: segment 4 can't be had: not found\n");
     end();
@@ -53,7 +53,7 @@ static void sources_are_those_that_are_known(void **state)
     snprintf(alone.node.name, sizeof alone.node.name, "nx");
     snprintf(it.wanted.sources[0].node, sizeof it.wanted.sources[0].node, "n1");
     asks();
-    assert_said("pull 7/1/0 segment 4 1000:4 next 50 version 3 tentative, from 10\n");
+    assert_said("pull 7/1/0 segment 4 1000:4 next 50 version 3 provisional, from 10\n");
     pull_ends(LEAT_OK);
     said_enough();
     end();
@@ -110,11 +110,11 @@ static void pull_that_cant_begin_is_tried_again_or_fails(void **state)
     asks();
     said_enough();
     expire();
-    assert_said("pull 7/1/0 segment 4 1000:4 next 50 version 3 tentative, from 13 10\n"
+    assert_said("pull 7/1/0 segment 4 1000:4 next 50 version 3 provisional, from 13 10\n"
                 "timer 10000\n");
     it.pull = LEAT_E_NO_MEMORY;
     expire();
-    assert_said("pull 7/1/0 segment 4 1000:4 next 50 version 3 tentative, from 13 10\n"
+    assert_said("pull 7/1/0 segment 4 1000:4 next 50 version 3 provisional, from 13 10\n"
                 "pulled NO_MEMORY: segment 4 can't be had: the memory budget is used up\n");
     end();
 }
@@ -178,7 +178,7 @@ static void copy_that_is_not_here_after_all_is_pulled(void **state)
     snprintf(it.wanted.sources[1].node, sizeof it.wanted.sources[1].node, "n1");
     asks();
     assert_said("flush 7/1/0 segment 4 1000:4\n"
-                "pull 7/1/0 segment 4 1000:4 next 50 version 3 tentative, from 13\n");
+                "pull 7/1/0 segment 4 1000:4 next 50 version 3 provisional, from 13\n");
     pull_ends(LEAT_OK);
     said_enough();
     end();

@@ -84,8 +84,8 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
         used += (unsigned)snprintf(from + used, sizeof from - used, " %u", pull->nodes[i]);
     said("pull %s segment %llu %s next %llu version %u%s, from%s", ref_text(pull->log),
          (unsigned long long)pull->segment.v, extent_text(pull->extent),
-         (unsigned long long)pull->next_offset, pull->version, pull->tentative ? " tentative" : "",
-         from);
+         (unsigned long long)pull->next_offset, pull->version,
+         pull->provisional ? " provisional" : "", from);
     it.pulling = pull;
     return it.pull;
 }

@@ -191,7 +191,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     info->damaged = true;
     info->state = LEAT_SEGMENT_OPEN;
     info = replica(0, 9);
-    info->durable = info->tentative = true;
+    info->durable = info->provisional = true;
     info->only_start = info->torn = true; /* of marks alone */
     replica(0, 10)->mark = true;
     asks();
@@ -208,7 +208,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     assert_int_equal(row(0)->base_offset, 30);
     assert_int_equal(row(0)->next_offset, 99);
     assert_int_equal(row(0)->max_timestamp_ms, 1234);
-    assert_true(row(0)->torn && !row(0)->only_start && !row(0)->durable && !row(0)->tentative);
+    assert_true(row(0)->torn && !row(0)->only_start && !row(0)->durable && !row(0)->provisional);
     assert_int_equal(row(1)->kind, LEAT_REPLICA_LOST);
     assert_int_equal(row(1)->segment, 6);
     assert_int_equal(row(1)->epoch.v, 3);
@@ -216,10 +216,10 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     assert_int_equal(row(1)->extent.bytes, 0);
     assert_int_equal(row(2)->kind, LEAT_REPLICA_CLOSED);
     assert_int_equal(row(2)->segment, 9);
-    assert_true(row(2)->durable && row(2)->tentative && !row(2)->torn && !row(2)->only_start);
+    assert_true(row(2)->durable && row(2)->provisional && !row(2)->torn && !row(2)->only_start);
     assert_true(leat_log_ref_equal(row(2)->log, it.logs[0].log));
     assert_int_equal(row(3)->kind, LEAT_REPLICA_MARK);
-    assert_true(!row(3)->torn && !row(3)->only_start && !row(3)->durable && !row(3)->tentative);
+    assert_true(!row(3)->torn && !row(3)->only_start && !row(3)->durable && !row(3)->provisional);
     end();
 }
 

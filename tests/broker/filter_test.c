@@ -81,12 +81,12 @@ static void highest_that_may_be_left_is_told(void **state)
     rows[3].epoch.v = 4;
     assert_filtered(rows, 5, &record, (uint64_t[]){4, 5, 0});
     memcpy(rows, all, sizeof rows);
-    rows[4].tentative = true;
+    rows[4].provisional = true;
     record.began = (struct leat_tail_record){0};
     assert_filtered(rows, 5, &record, (uint64_t[]){4, 5, 0});
     memcpy(rows, all, sizeof rows);
     record = (struct leat_log_record){.tail = {.segment = 3}};
-    rows[4].tentative = true;
+    rows[4].provisional = true;
     assert_filtered(rows, 5, &record, (uint64_t[]){3, 5, 0});
 }
 
@@ -101,7 +101,7 @@ static void of_one_segment_the_later_owners_is_told(void **state)
             rows[i].epoch.v = i == order ? 4 : 2;
             rows[i].extent.bytes = 100;
         }
-        rows[2].tentative = true;
+        rows[2].provisional = true;
         assert_int_equal(leat_rows_filter(rows, 3, &record), 2);
         assert_true(rows[0].segment == 1 && rows[0].epoch.v == 4 && rows[1].segment == 3);
     }
@@ -234,7 +234,7 @@ static size_t rows_make(const struct one_log *log, struct leat_replica_row *rows
             row.only_start = log->empty[segment];
         }
         if (left && segment == log->raised) row.version = 1, row.kind = LEAT_REPLICA_MARK;
-        row.tentative = row.kind == LEAT_REPLICA_CLOSED && chance(12) == 0;
+        row.provisional = row.kind == LEAT_REPLICA_CLOSED && chance(12) == 0;
         rows[count++] = row;
     }
     return count;

@@ -237,7 +237,7 @@ static bool counts(size_t first, size_t end, size_t at)
             other->seg->version >= found->seg->version &&
             (other->scan.next_offset > other->scan.base_offset ||
              other->seg->id.v > found->seg->id.v + 1 ||
-             (other->kind == LEAT_FOUND_CLOSED && !other->seg->tentative)))
+             (other->kind == LEAT_FOUND_CLOSED && !other->seg->provisional)))
             return false;
     }
     return true;
@@ -281,7 +281,7 @@ static size_t rows_random(struct leat_log_ref log)
         found->seg->version = 2 + chance(2);
         found->seg->extent.bytes -= chance(8) == 0;
         found->seg->extent.crc += chance(8) == 0;
-        found->seg->tentative = chance(4) == 0;
+        found->seg->provisional = chance(4) == 0;
         found->seg->role = chance(4) == 0 ? LEAT_SEGMENT_REPLICA : LEAT_SEGMENT_OWN;
         found->scan.next_offset -= chance(3) == 0 ? 10 : 0;
         found->scan.started = chance(5) != 0;

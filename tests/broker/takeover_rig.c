@@ -196,7 +196,7 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
 {
     assert_ptr_equal(backup, &it);
     assert_null(pull->into);
-    assert_false(pull->tentative);
+    assert_false(pull->provisional);
     said("pull %s segment %llu %s next %llu version %u%s, of %u nodes from %u", ref_text(pull->log),
          (unsigned long long)pull->segment.v, extent_text(pull->extent),
          (unsigned long long)pull->next_offset, pull->version, pull->whole ? " whole" : "",

@@ -127,7 +127,7 @@ static void others_are_left_up_to_where_the_epoch_began(void **state)
         uint64_t segment;
         enum leat_replica_kind kind;
         uint32_t length, crc;
-        bool holds, tentative, left;
+        bool holds, provisional, left;
     } cases[] = {
         /* in front of it: what was closed and is counted on */
         {&END, 4, closed, 700, 7, false, false, true},
@@ -165,7 +165,7 @@ static void others_are_left_up_to_where_the_epoch_began(void **state)
             struct leat_replica_row row = row_of(cases[i].segment, late ? LATER : BEFORE,
                                                  cases[i].kind, cases[i].length, cases[i].crc);
             row.holds_tail = cases[i].holds;
-            row.tentative = cases[i].tentative;
+            row.provisional = cases[i].provisional;
             if (may_be_left(&record, &row) != cases[i].left) fail_msg("case %zu", i);
             row.kind = LEAT_REPLICA_LOST;
             assert_false(may_be_left(&record, &row));
@@ -175,7 +175,7 @@ static void others_are_left_up_to_where_the_epoch_began(void **state)
         }
         struct leat_replica_row own =
             row_of(cases[i].segment, NOW, cases[i].kind, cases[i].length, cases[i].crc);
-        own.tentative = cases[i].tentative;
+        own.provisional = cases[i].provisional;
         assert_true(may_be_left(&record, &own));
     }
 }

@@ -50,7 +50,7 @@ static struct leat_replica_row row_any(void)
         .torn = below(2),
         .durable = below(2),
         .holds_tail = below(2),
-        .tentative = below(2)};
+        .provisional = below(2)};
 }
 
 static void expect_row(const struct leat_replica_row *a, const struct leat_replica_row *b)
@@ -63,7 +63,7 @@ static void expect_row(const struct leat_replica_row *a, const struct leat_repli
     assert_true(a->base_offset == b->base_offset && a->next_offset == b->next_offset);
     assert_true(a->max_timestamp_ms == b->max_timestamp_ms && a->only_start == b->only_start);
     assert_true(a->torn == b->torn && a->durable == b->durable && a->holds_tail == b->holds_tail &&
-                a->tentative == b->tentative);
+                a->provisional == b->provisional);
 }
 
 /* ---- collecting ---- */
@@ -391,7 +391,7 @@ static void rows_of_another_form(void **state)
         if (!right) continue;
         assert_int_equal(count, 2);
         assert_int_equal(rows[1].next_offset, 112);
-        assert_true(rows[1].only_start && !rows[1].tentative);
+        assert_true(rows[1].only_start && !rows[1].provisional);
         leat_mem_free(rows);
     }
     static uint8_t many[CO_COLLECT_ROWS_MAX + 16];

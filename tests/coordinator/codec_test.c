@@ -362,7 +362,7 @@ static void row_put(struct leat_msg_writer *writer, const struct leat_replica_ro
     leat_msg_write_bool(writer, row->durable);
     leat_msg_write_bool(writer, row->holds_tail);
     leat_msg_write_bool(writer, row->torn);
-    leat_msg_write_bool(writer, row->tentative);
+    leat_msg_write_bool(writer, row->provisional);
     for (uint32_t more = 19; more < fields; more++)
         leat_msg_write_u64(writer, 0); /* of a later version */
 }
@@ -398,7 +398,7 @@ static void codec_rows_of_what_a_node_holds_come_back(void **state)
             rows[i].durable = any(1);
             rows[i].holds_tail = any(1);
             rows[i].torn = any(1);
-            rows[i].tentative = any(1);
+            rows[i].provisional = any(1);
             row_put(&writer, &rows[i], turn % 3 ? 19 : 21);
         }
         assert_int_equal(co_rows_decode(control, writer.used, &got, &back), LEAT_OK);

@@ -49,7 +49,7 @@ static bool overtaken(const struct given *given, const struct leat_replica_row *
         is |= other->segment > row->segment && other->kind != LEAT_REPLICA_LOST &&
               other->epoch.v == row->epoch.v && other->version >= row->version &&
               (other->next_offset != other->base_offset || other->segment != row->segment + 1 ||
-               (other->kind == LEAT_REPLICA_CLOSED && !other->tentative));
+               (other->kind == LEAT_REPLICA_CLOSED && !other->provisional));
     }
     return is;
 }
@@ -225,7 +225,7 @@ static void rows_make(struct given *given)
             .version = below(6) ? VERSION + (uint32_t)below(2) : VERSION - 1,
             .torn = below(3) > 0,
             .holds_tail = below(4) == 0,
-            .tentative = below(4) == 0};
+            .provisional = below(4) == 0};
         row->only_start = row->kind == LEAT_REPLICA_MARK && below(4) == 0;
         uint32_t bytes = row->only_start ? 64 : below(12) ? lengths[below(3)] : (uint32_t)below(2);
         row->extent = (struct leat_extent){bytes, bytes + 1 + (below(differ) == 0)};

@@ -613,7 +613,7 @@ static void decide_best_of_what_is_left(void **state)
 
 /* A provisional replica counts as left only in the log's present epoch: later epochs may have given its offsets to
  * other records. */
-static void decide_tentative_copies_of_other_epochs_are_not_left(void **state)
+static void decide_provisional_copies_of_other_epochs_are_not_left(void **state)
 {
     (void)state;
     struct co_recover_log log = {.ref = LOG, .seen = record_opened(3), .row_count = 2};
@@ -625,10 +625,10 @@ static void decide_tentative_copies_of_other_epochs_are_not_left(void **state)
         rows[i].row.kind = LEAT_REPLICA_CLOSED;
     assert_true(co_recovery_best(&recovery, &log, &best));
     assert_int_equal(best.segment, 6);
-    rows[0].row.tentative = true;
+    rows[0].row.provisional = true;
     assert_true(co_recovery_best(&recovery, &log, &best));
     assert_int_equal(best.segment, 5);
-    rows[1].row.tentative = true;
+    rows[1].row.provisional = true;
     assert_false(co_recovery_best(&recovery, &log, &best));
     rows[0].row.epoch.v = 3;
     assert_true(co_recovery_best(&recovery, &log, &best));
@@ -665,7 +665,7 @@ int main(void)
         cmocka_unit_test(decide_replicas_finds_what_an_operator_left),
         cmocka_unit_test(decide_replicas_tells_of_what_is_lost),
         cmocka_unit_test(decide_best_of_what_is_left),
-        cmocka_unit_test(decide_tentative_copies_of_other_epochs_are_not_left),
+        cmocka_unit_test(decide_provisional_copies_of_other_epochs_are_not_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

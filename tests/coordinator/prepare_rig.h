@@ -146,7 +146,7 @@ static inline struct leat_replica_row row_make(const struct co_recover_log *log)
                                    .torn = once_in(8),
                                    .durable = once_in(2),
                                    .holds_tail = once_in(9),
-                                   .tentative = once_in(8)};
+                                   .provisional = once_in(8)};
     if (once_in(20)) row.extent.crc = 8; /* as many bytes, and others */
     if (once_in(9)) row.epoch.v++;
     if (once_in(20)) row.extent = (struct leat_extent){0, 0};

@@ -425,7 +425,7 @@ static bool is_left(const struct leat_log_record *record, const struct leat_repl
             return row->holds_tail || (row->extent.bytes == began->extent.bytes &&
                                        row->extent.crc == began->extent.crc);
     }
-    return row->kind == LEAT_REPLICA_CLOSED && !row->tentative;
+    return row->kind == LEAT_REPLICA_CLOSED && !row->provisional;
 }
 
 /* The best that is left: of the highest segment, as the latest owner wrote it, a closed copy, the shortest, or else the

@@ -651,7 +651,7 @@ static void tail_row_is_what_a_node_answers(void **state)
                                          .previous = {8, 9},
                                          .base_offset = 10,
                                          .next_offset = 11,
-                                         .tentative = true};
+                                         .provisional = true};
     struct leat_replica_row other = {.kind = LEAT_REPLICA_MARK, .only_start = true};
     struct leat_tail_row is = leat_tail_row_of(&row, 2);
     assert_true(is.segment == 6 && is.node == 2 && is.state == LEAT_TAIL_CLOSED);

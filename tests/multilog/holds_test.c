@@ -335,7 +335,6 @@ static void trouble_is_cut_where_there_is_no_room(void **state)
 }
 
 /* ---- segments that come later ---- */
-
 static void told_done(void)
 {
     it->dirty = false;

@@ -64,7 +64,7 @@ static void begin(struct rig *rig, enum way way, struct leat_backup_pull *pull)
             leat_backup_flush(rig->backup, rig_log, rep->seg->id, rig->ends[2], on_flushed, NULL),
             LEAT_OK);
     if (way == CONFIRM) {
-        rep->seg->tentative = true;
+        rep->seg->provisional = true;
         backup_confirm(rep, 0);
     }
     if (way == PULL) {

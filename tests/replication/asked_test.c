@@ -399,14 +399,14 @@ static void kept_one_has_a_row_that_says_so(void **state)
     (void)state;
     struct rig *rig = rig_new();
     static const struct {
-        bool tentative, busy, evicting;
+        bool provisional, busy, evicting;
         uint32_t passed, told;
         enum leat_segment_state state;
     } cases[] = {
         {.state = LEAT_SEGMENT_CLOSED},
-        {.state = LEAT_SEGMENT_CLOSED, .tentative = true},
-        {.state = LEAT_SEGMENT_CLOSED, .tentative = true, .busy = true},
-        {.state = LEAT_SEGMENT_CLOSED, .tentative = true, .evicting = true},
+        {.state = LEAT_SEGMENT_CLOSED, .provisional = true},
+        {.state = LEAT_SEGMENT_CLOSED, .provisional = true, .busy = true},
+        {.state = LEAT_SEGMENT_CLOSED, .provisional = true, .evicting = true},
         {.state = LEAT_SEGMENT_CLOSED, .passed = 9},
         {.state = LEAT_SEGMENT_CLOSED, .passed = 9, .told = 1},
         {.state = LEAT_SEGMENT_CLOSED, .passed = 9, .told = 10},
@@ -416,7 +416,7 @@ static void kept_one_has_a_row_that_says_so(void **state)
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct replica *rep = rig_found(rig, 20 + i, cases[i].state, 2);
-        rep->seg->tentative = cases[i].tentative;
+        rep->seg->provisional = cases[i].provisional;
         rep->seg->passed_bytes = cases[i].passed;
         rep->busy = cases[i].busy;
         rep->evicting = cases[i].evicting;

@@ -135,7 +135,7 @@ static inline void rig_req_trace(const struct leat_store_req *req)
     if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_STAMP)
         trace(" v%u role %u writer %llu%s%s", req->version, (unsigned)req->role,
               (unsigned long long)req->writer, req->incomplete ? " part" : "",
-              req->tentative ? " tentative" : "");
+              req->provisional ? " provisional" : "");
     if (req->kind == LEAT_STORE_RESERVE || req->kind == LEAT_STORE_RESUME)
         trace("%s", req->arena ? " there" : " here");
     if (req->kind == LEAT_STORE_RESUME) trace(" cap %u v%u", req->capacity, seg->version);
@@ -267,7 +267,7 @@ static inline void rig_stored(struct rig *rig, enum leat_store_req_kind kind, le
         seg->role = req->role;
         seg->writer = req->writer;
         seg->incomplete = req->incomplete;
-        seg->tentative = req->tentative;
+        seg->provisional = req->provisional;
     }
     if (!rc && kind == LEAT_STORE_PARK) {
         struct leat_scan scan;

@@ -162,7 +162,7 @@ static void bytes_of_an_open_replica_become_durable(void **state)
     for (int at = LEAT_SEGMENT_PARKED; at <= LEAT_SEGMENT_CLOSED; at++) {
         rep = rig_found(rig, 10 + (uint64_t)at, (enum leat_segment_state)at, 3);
         rep->seg->durability = LEAT_DURABILITY_DISK;
-        rep->seg->tentative = true;
+        rep->seg->provisional = true;
         rep->seg->version = 6;
         rep->flushed = 0; /* as if nobody had said it */
         flush(rig, 10 + (uint64_t)at, 3, LEAT_OK);
@@ -170,10 +170,10 @@ static void bytes_of_an_open_replica_become_durable(void **state)
     TRACE_IS("store STAMP s9 v1 role 1 writer 11\n"
              "OK\n"
              "flushed: OK\n"
-             "store STAMP s13 v6 role 1 writer 11 tentative\n"
+             "store STAMP s13 v6 role 1 writer 11 provisional\n"
              "OK\n"
              "flushed: OK\n"
-             "store STAMP s14 v6 role 1 writer 11 tentative\n"
+             "store STAMP s14 v6 role 1 writer 11 provisional\n"
              "OK\n"
              "flushed: OK\n");
     rig_free(rig);

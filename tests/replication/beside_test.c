@@ -143,7 +143,7 @@ static void replica_that_is_to_go_is_not_confirmed(void **state)
     (void)state;
     struct rig *rig = rig_new();
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
-    rep->seg->tentative = true;
+    rep->seg->provisional = true;
     rep->drop_wanted = true;
     backup_confirm(rep, 0);
     TRACE_IS("");

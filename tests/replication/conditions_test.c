@@ -179,7 +179,7 @@ static void request_without_memory_begins_nothing(void **state)
     backup_idle(rep);
     TRACE_IS("store DROP s7\n");
     rep = rig_open(rig, 9, LEAT_DURABILITY_MEMORY, false);
-    rep->seg->tentative = true;
+    rep->seg->provisional = true;
     requests_forget(rig);
     leat_mem_fail_at(1);
     backup_confirm(rep, 0);
@@ -341,7 +341,7 @@ static void requests_are_used_again(void **state)
         rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body);
         rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
         memcpy(rep->seg->buffer, rig->image, RIG_CAPACITY);
-        rep->seg->tentative = true;
+        rep->seg->provisional = true;
         backup_confirm(rep, 0);
         rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
         assert_int_equal(leat_mem_calls(), 2);

@@ -144,8 +144,9 @@ static void tell(void *arg, const struct leat_replica_info *info)
           info->log.streamlet, info->log.log, (unsigned long long)info->segment.v, info->epoch.v,
           info->version, (unsigned)info->state, info->incomplete ? " part" : "",
           info->settled ? " settled" : "", info->damaged ? " damaged" : "",
-          info->tentative ? " tentative" : "", info->torn ? " torn" : "", info->mark ? " mark" : "",
-          info->only_start ? " start" : "", info->durable ? " durable" : "");
+          info->provisional ? " provisional" : "", info->torn ? " torn" : "",
+          info->mark ? " mark" : "", info->only_start ? " start" : "",
+          info->durable ? " durable" : "");
     trace(" %u:%u after %u, %llu..%llu max %lld by %llu", info->extent.bytes, info->extent.crc != 0,
           info->previous.bytes, (unsigned long long)info->base_offset,
           (unsigned long long)info->next_offset, (long long)info->max_timestamp_ms,
@@ -169,7 +170,7 @@ static void replica_that_is_closed_or_parked_is_told_as_it_says(void **state)
     CASE_AS_IT_IS(info);
     CASE(info, seg->log.streamlet = 9);
     CASE(info, rep->damaged = true);
-    CASE(info, seg->incomplete = seg->tentative = rep->settled = true);
+    CASE(info, seg->incomplete = seg->provisional = rep->settled = true);
     CASE(info, seg->flushed = true);
     CASE(info, seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->extent.bytes);
     CASE(info, seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->extent.bytes - 1);
@@ -192,10 +193,11 @@ static void replica_that_is_closed_or_parked_is_told_as_it_says(void **state)
         "rep->damaged = true: \n"
         "  unread 1/2/3 s7 e5 v1 state 4 damaged 752:1 after 0, 100..102 max 5002 by 11\n"
         "  read 1/2/3 s7 e5 v1 state 4 damaged 752:1 after 0, 100..102 max 5002 by 11\n"
-        "seg->incomplete = seg->tentative = rep->settled = true: \n"
-        "  unread 1/2/3 s7 e5 v1 state 4 part settled tentative 752:1 after 0, 100..102 max 5002 "
+        "seg->incomplete = seg->provisional = rep->settled = true: \n"
+        "  unread 1/2/3 s7 e5 v1 state 4 part settled provisional 752:1 after 0, 100..102 max 5002 "
         "by 11\n"
-        "  read 1/2/3 s7 e5 v1 state 4 part settled tentative 752:1 after 0, 100..102 max 5002 by "
+        "  read 1/2/3 s7 e5 v1 state 4 part settled provisional 752:1 after 0, 100..102 max 5002 "
+        "by "
         "11\n"
         "seg->flushed = true: \n"
         "  unread 1/2/3 s7 e5 v1 state 4 durable 752:1 after 0, 100..102 max 5002 by 11\n"

@@ -146,7 +146,7 @@ static inline struct leat_backup_pull pull_of(const struct rig *rig)
                                      .nodes = {2, 3},
                                      .node_count = 2,
                                      .whole = true,
-                                     .tentative = true,
+                                     .provisional = true,
                                      .on_done = on_pulled};
 }
 

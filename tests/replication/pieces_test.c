@@ -246,7 +246,7 @@ static void pulled_segment_is_closed_and_then_whole(void **state)
             const struct replica *rep = rig_replica(rig, 7);
             assert_int_equal(rep->busy, 0);
             assert_true(leat_backup_holds(rig->backup, rig_log, pull.segment, pull.extent));
-            assert_true(rep->seg->tentative && !rep->seg->incomplete);
+            assert_true(rep->seg->provisional && !rep->seg->incomplete);
         }
         rig_end(rig);
     }
@@ -254,7 +254,7 @@ static void pulled_segment_is_closed_and_then_whole(void **state)
              "n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
              "store CLOSE s7 752:1 from 100 to 102/5002 passed 9 state 4\n"
-             "store STAMP s7 v4 role 1 writer 11 tentative\n"
+             "store STAMP s7 v4 role 1 writer 11 provisional\n"
              "pulled: OK\n"
              "step 1 fails\n"
              "n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
@@ -270,7 +270,7 @@ static void pulled_segment_is_closed_and_then_whole(void **state)
              "n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
              "store CLOSE s7 752:1 from 100 to 102/5002 passed 9 state 4\n"
-             "store STAMP s7 v4 role 1 writer 11 tentative\n"
+             "store STAMP s7 v4 role 1 writer 11 provisional\n"
              "store DROP s7\n"
              "pulled: DISK\n");
 }

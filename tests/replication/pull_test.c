@@ -171,23 +171,23 @@ static void node_restarts(struct scene *scene)
 }
 
 /* A copy that was cut for an attempt of recovery says so, also after a restart, until an owner counts on it. */
-static void pull_for_an_attempt_is_tentative_until_an_owner_counts_on_it(void **state)
+static void pull_for_an_attempt_is_provisional_until_an_owner_counts_on_it(void **state)
 {
     (void)state;
     for (int confirmed = 0; confirmed < 2; confirmed++) {
         struct scene *scene = scene_new(31);
-        scene->pull.tentative = true;
+        scene->pull.provisional = true;
         assert_int_equal(pulled(scene, 2), LEAT_OK);
-        assert_true(pulled_here(scene)->seg->tentative);
+        assert_true(pulled_here(scene)->seg->provisional);
         if (confirmed) owner_counts_on(scene, pulled_here(scene)->handle);
-        assert_int_equal(pulled_here(scene)->seg->tentative, !confirmed);
+        assert_int_equal(pulled_here(scene)->seg->provisional, !confirmed);
         node_restarts(scene);
-        assert_int_equal(pulled_here(scene)->seg->tentative, !confirmed);
+        assert_int_equal(pulled_here(scene)->seg->provisional, !confirmed);
         scene_free(scene);
     }
     struct scene *scene = scene_new(31);
     assert_int_equal(pulled(scene, 2), LEAT_OK); /* for an owner */
-    assert_false(pulled_here(scene)->seg->tentative);
+    assert_false(pulled_here(scene)->seg->provisional);
     scene_free(scene);
 }
 
@@ -541,7 +541,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pull_brings_exactly_these_bytes),
-        cmocka_unit_test(pull_for_an_attempt_is_tentative_until_an_owner_counts_on_it),
+        cmocka_unit_test(pull_for_an_attempt_is_provisional_until_an_owner_counts_on_it),
         cmocka_unit_test(pull_brings_what_was_passed_over),
         cmocka_unit_test(passed_over_is_noted_with_all_copies_until_it_was_seen),
         cmocka_unit_test(pull_into_memory_brings_the_bytes_alone),

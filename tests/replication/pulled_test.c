@@ -37,7 +37,7 @@ static void only_what_was_asked_for_is_pulled(void **state)
     TRACE_IS("0: n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
              "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
              "store CLOSE s7 752:1 from 100 to 102/5002 passed 0 state 4\n"
-             "store STAMP s7 v4 role 1 writer 11 tentative\n"
+             "store STAMP s7 v4 role 1 writer 11 provisional\n"
              "pulled: OK\n"
              "1: n2 PULL 1/3/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
              "pulled: DAMAGED\n"

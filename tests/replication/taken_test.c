@@ -569,9 +569,9 @@ static void info_trace(void *arg, const struct leat_replica_info *info)
           (unsigned long long)info->next_offset, (long long)info->max_timestamp_ms,
           (unsigned long long)info->writer, info->incomplete ? " part" : "",
           info->settled ? " settled" : "", info->damaged ? " damaged" : "",
-          info->tentative ? " tentative" : "", info->torn ? " torn" : "", info->mark ? " mark" : "",
-          info->only_start ? " start" : "", info->durable ? " durable" : "", info->begins[0].bytes,
-          info->begins[1].bytes);
+          info->provisional ? " provisional" : "", info->torn ? " torn" : "",
+          info->mark ? " mark" : "", info->only_start ? " start" : "",
+          info->durable ? " durable" : "", info->begins[0].bytes, info->begins[1].bytes);
 }
 
 static bool any_log(void *arg, struct leat_log_ref log)
@@ -602,7 +602,7 @@ static void one_of_each(struct rig *rig)
     parked->seg->integrity = LEAT_INTEGRITY_TORN;
     parked->seg->next_offset = parked->seg->base_offset;
     lost->damaged = true;
-    closed->seg->tentative = closed->settled = true;
+    closed->seg->provisional = closed->settled = true;
     closed->flushed = 0;
     flushed->seg->flushed = true;
     looked(rig, flushed, 1);
@@ -626,7 +626,7 @@ static void replicas_are_told_of_as_they_are(void **state)
         "s4 e5 v1 state 2 656:1 from 100 to 102/5002 writer 11 part begins 0 0\n"
         "s5 e5 v1 state 3 256:1 from 100 to 100/-1 writer 11 torn mark start durable begins 0 0\n"
         "s6 e5 v1 state 3 656:1 from 100 to 102/5002 writer 11 damaged durable begins 0 0\n"
-        "s7 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 settled tentative begins 0 0\n"
+        "s7 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 settled provisional begins 0 0\n"
         "s8 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 durable begins 456 256\n"
         "s9 e5 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n"
         "s10 e6 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n");
@@ -638,7 +638,7 @@ static void replicas_are_told_of_as_they_are(void **state)
         "s4 e5 v1 state 1 0:0 from 0 to 0/0 writer 11 part begins 0 0\n"
         "s5 e5 v1 state 3 256:1 from 100 to 100/-1 writer 11 torn mark start durable begins 0 0\n"
         "s6 e5 v1 state 3 656:1 from 100 to 102/5002 writer 11 damaged durable begins 0 0\n"
-        "s7 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 settled tentative begins 0 0\n"
+        "s7 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 settled provisional begins 0 0\n"
         "s8 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 durable begins 456 256\n"
         "s9 e5 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n"
         "s10 e6 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n");
@@ -649,13 +649,14 @@ static void replicas_are_told_of_as_they_are(void **state)
     rig_replica(rig, 3)->dropping = rig_replica(rig, 4)->drop_wanted = true;
     rig_replica(rig, 5)->move_wanted = true;
     leat_backup_collect(rig->backup, any_log, info_trace, &stream);
-    TRACE_IS("s1 e5 v1 state 2 456:1 from 100 to 101/5001 writer 11 mark durable begins 0 0\n"
-             "s2 e5 v1 state 2 656:1 from 100 to 102/5002 writer 11 mark begins 0 0\n"
-             "s6 e5 v1 state 3 656:1 from 100 to 102/5002 writer 11 damaged durable begins 0 0\n"
-             "s7 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 settled tentative begins 0 0\n"
-             "s8 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 durable begins 456 256\n"
-             "s9 e5 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n"
-             "s10 e6 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n");
+    TRACE_IS(
+        "s1 e5 v1 state 2 456:1 from 100 to 101/5001 writer 11 mark durable begins 0 0\n"
+        "s2 e5 v1 state 2 656:1 from 100 to 102/5002 writer 11 mark begins 0 0\n"
+        "s6 e5 v1 state 3 656:1 from 100 to 102/5002 writer 11 damaged durable begins 0 0\n"
+        "s7 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 settled provisional begins 0 0\n"
+        "s8 e5 v1 state 4 752:1 from 100 to 102/5002 writer 11 durable begins 456 256\n"
+        "s9 e5 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n"
+        "s10 e6 v1 state 1 0:0 from 0 to 0/0 writer 11 begins 0 0\n");
     stream++;
     leat_backup_collect(rig->backup, any_log, info_trace, &stream);
     TRACE_IS("");

@@ -5,8 +5,8 @@
  * Told enough: a log that an attempt leaves waiting would also wait if each node that answered had told of every closed
  * copy that it has; nor would the log wait for any copy that a node which is to come back may have.
  * Nothing counts before its time: a copy that an attempt has nodes make is nobody's before the entry is committed. Each
- * of these copies says so (tentative): another attempt may end the log elsewhere, and then the copy is nothing that is
- * left.
+ * of these copies says so (provisional): another attempt may end the log elsewhere, and then the copy is nothing that
+ * is left.
  * Not for one node alone: an end of a log whose acks need two copies is not decided where one node alone can have the
  * end and other nodes may come back.
  * What is left is waited for: no log whose end was given up goes on without the records that are left while a node that
@@ -87,7 +87,7 @@ static unsigned counted(const struct leat_backup *backup, const struct asked *as
     unsigned count = 0;
     while (leat_backup_see_of(backup, asked->log, &rep))
         count += is_closed(&rep) && rep.seg->id.v == asked->segment &&
-                 same(rep.seg->extent, asked->extent) && !rep.seg->tentative && rep.word.v == 0;
+                 same(rep.seg->extent, asked->extent) && !rep.seg->provisional && rep.word.v == 0;
     return count;
 }
 
@@ -210,7 +210,7 @@ static void untold_add(struct told *told, uint32_t node, const struct leat_segme
                                      .extent = seg->extent,
                                      .base_offset = seg->base_offset,
                                      .next_offset = seg->next_offset,
-                                     .tentative = seg->tentative};
+                                     .provisional = seg->provisional};
     told->nodes[told->count] = node;
     told->rows[told->count++] = row;
 }
@@ -296,7 +296,7 @@ static void front_see(struct scenario *scenario, const struct told *told)
     const struct leat_attempt_log *log = &told->log;
     for (uint32_t i = told->first; i < told->count; i++) {
         const struct leat_replica_row *row = told->rows[i];
-        if (row->tentative || !has_no_records(told, row->segment + 1) || any_told(told, row) ||
+        if (row->provisional || !has_no_records(told, row->segment + 1) || any_told(told, row) ||
             is_closed_everywhere(told, row->segment + 1))
             continue;
         sim_fail(scenario->world,

@@ -86,7 +86,7 @@ static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
                                                  .extent = seg->extent,
                                                  .base_offset = seg->base_offset,
                                                  .next_offset = seg->next_offset,
-                                                 .tentative = seg->tentative};
+                                                 .provisional = seg->provisional};
             ends.rows[ends.row_count++] = leat_tail_row_of(&row, 0);
         }
     }

@@ -38,7 +38,7 @@ static const char *const names[] = {
 /* Of one node, just now. */
 struct seen {
     uint64_t visits; /* bits */
-    bool version, roll, park, fill, drop, move, takeover, fence, adoption, tentative;
+    bool version, roll, park, fill, drop, move, takeover, fence, adoption, provisional;
     bool recovers, commits;
 };
 
@@ -223,7 +223,7 @@ static void replica_see(const struct leat_backup *backup, const struct leat_repl
     note(seen, SIM_VISIT_PLACE_LEFT, leaves && rep->writer.at && !rep->writer.fenced);
     note(seen, SIM_VISIT_TORN_ALONE, seg->integrity == LEAT_INTEGRITY_TORN && others_down);
     seen->adoption |= rep->adopting;
-    seen->tentative |= seg->tentative;
+    seen->provisional |= seg->provisional;
 }
 
 static void backup_see(const struct leat_backup *backup, bool others_down, struct seen *seen)
@@ -416,7 +416,7 @@ void sim_visits_look(struct scenario *scenario, uint64_t until_us)
     }
 }
 
-static bool another_has_tentative(const struct sim_server *than)
+static bool another_has_provisional(const struct sim_server *than)
 {
     struct scenario *scenario = than->scenario;
     for (unsigned i = 0; i < scenario->server_count; i++) {
@@ -425,7 +425,7 @@ static bool another_has_tentative(const struct sim_server *than)
         if (server == than || !lives(server)) continue;
         seen = (struct seen){0};
         kept_see(server, false, &seen);
-        if (seen.tentative) return true;
+        if (seen.provisional) return true;
     }
     return false;
 }
@@ -446,7 +446,7 @@ void sim_visits_death(struct sim_server *server, enum sim_death death)
     if (seen.adoption) met(scenario, SIM_VISIT_DEATH_AMID_ADOPTION);
     visits.before[server->number] = 0;
     if (death != SIM_DEATH_POWER) return;
-    if (another_has_tentative(server)) met(scenario, SIM_VISIT_POWER_AMID_TENTATIVE);
+    if (another_has_provisional(server)) met(scenario, SIM_VISIT_POWER_AMID_PROVISIONAL);
     if (visits.recovered_us && scenario->world->now_us < visits.recovered_us + AFTER_RECOVER_US)
         met(scenario, SIM_VISIT_POWER_AFTER_RECOVER);
 }

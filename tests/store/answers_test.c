@@ -76,13 +76,13 @@ static void answers_reservation_as_it_was_asked(void **state)
     for (unsigned i = 0; i < 4; i++) {
         struct bench *bench = bench_ready(10 + i);
         struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 5, 65536);
-        mine->req.tentative = i & 1;
+        mine->req.provisional = i & 1;
         mine->req.incomplete = i & 2;
         mine->req.version = 3 * i;
         mine->req.writer = 100 + i;
         fake_settle(&bench->world);
         const struct leat_segment *seg = mine->seg;
-        assert_int_equal(seg->tentative, i & 1);
+        assert_int_equal(seg->provisional, i & 1);
         assert_int_equal(seg->incomplete, (i & 2) != 0);
         assert_int_equal(seg->version, i ? 3 * i : 1);
         assert_int_equal(seg->writer, 100 + i);
@@ -90,7 +90,7 @@ static void answers_reservation_as_it_was_asked(void **state)
         assert_true(leat_list_empty(&seg->by_store));
         assert_int_equal(seg->durability, LEAT_DURABILITY_DISK);
         const struct leat_row *row = row_of(bench, mine, true);
-        assert_int_equal(row->flags, LEAT_ROW_IN_POOL | (i & 1 ? LEAT_ROW_TENTATIVE : 0) |
+        assert_int_equal(row->flags, LEAT_ROW_IN_POOL | (i & 1 ? LEAT_ROW_PROVISIONAL : 0) |
                                          (i & 2 ? LEAT_ROW_INCOMPLETE : 0));
         assert_int_equal(row->version, seg->version);
         assert_int_equal(row->writer, 100 + i);

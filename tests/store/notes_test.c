@@ -175,12 +175,12 @@ static void step_commit(struct life *life)
 
 static void stamp(struct life *life, struct leat_store_req req)
 {
-    const uint8_t ours = LEAT_ROW_REPLICA | LEAT_ROW_INCOMPLETE | LEAT_ROW_TENTATIVE;
+    const uint8_t ours = LEAT_ROW_REPLICA | LEAT_ROW_INCOMPLETE | LEAT_ROW_PROVISIONAL;
     req.kind = LEAT_STORE_STAMP;
     life->want.flags = (uint8_t)((life->want.flags & ~ours) |
                                  (req.role == LEAT_SEGMENT_REPLICA ? LEAT_ROW_REPLICA : 0) |
                                  (req.incomplete ? LEAT_ROW_INCOMPLETE : 0) |
-                                 (req.tentative ? LEAT_ROW_TENTATIVE : 0));
+                                 (req.provisional ? LEAT_ROW_PROVISIONAL : 0));
     life->want.version = req.version;
     life->want.writer = req.writer;
     life->durable =
@@ -191,7 +191,7 @@ static void stamp(struct life *life, struct leat_store_req req)
     assert_int_equal(seg->writer, req.writer);
     assert_int_equal(seg->role, req.role);
     assert_int_equal(seg->incomplete, req.incomplete);
-    assert_int_equal(seg->tentative, req.tentative);
+    assert_int_equal(seg->provisional, req.provisional);
 }
 
 static void step_stamp_as_another(struct life *life)
@@ -201,7 +201,7 @@ static void step_stamp_as_another(struct life *life)
                                   .writer = 22,
                                   .role = life->role == LEAT_SEGMENT_OWN ? LEAT_SEGMENT_REPLICA
                                                                          : LEAT_SEGMENT_OWN,
-                                  .tentative = true});
+                                  .provisional = true});
 }
 
 static void step_stamp_incomplete(struct life *life)
@@ -387,7 +387,7 @@ static void told_check(const struct life *life)
     assert_int_equal(seg->version, want->version);
     assert_int_equal(seg->writer, want->writer);
     assert_int_equal(seg->role == LEAT_SEGMENT_REPLICA, (want->flags & LEAT_ROW_REPLICA) != 0);
-    assert_int_equal(seg->tentative, (want->flags & LEAT_ROW_TENTATIVE) != 0);
+    assert_int_equal(seg->provisional, (want->flags & LEAT_ROW_PROVISIONAL) != 0);
     assert_int_equal(seg->given_up, (want->flags & LEAT_ROW_GIVEN_UP) != 0);
     assert_int_equal(seg->front_given_up, (want->flags & LEAT_ROW_FRONT_GIVEN_UP) != 0);
     assert_int_equal(seg->integrity == LEAT_INTEGRITY_TORN, (want->flags & LEAT_ROW_TORN) != 0);
