@@ -20,14 +20,14 @@ struct leat_core; /* one core's broker: broker/net/core.h */
 struct leat_door; /* of a front end: broker/front.h */
 
 enum {
-    LEAT_NODE_PARK_AFTER_US = 60 * 1000 * 1000,
+    LEAT_NODE_HIBERNATE_AFTER_US = 60 * 1000 * 1000,
     /* Flushing takes a quarter of a busy server's CPU; a burst that fits into memory goes by without
-     * it. Far below PARK_AFTER, so what a power cut takes from a `memory` stream grows little. */
+     * it. Far below HIBERNATE_AFTER, so what a power cut takes from a `memory` stream grows little. */
     LEAT_NODE_FLUSH_DELAY_US = 5 * 1000 * 1000,
     /* While an append has waited for room for that long: idle heads hold what it needs, here or at
-     * backups, and are parked after so much of idleness. */
+     * backups, and are hibernated after so much of idleness. */
     LEAT_NODE_PRESSED_US = 500 * 1000,
-    LEAT_NODE_PARK_PRESSED_US = 1000 * 1000,
+    LEAT_NODE_HIBERNATE_PRESSED_US = 1000 * 1000,
     LEAT_NODE_SHORT_US = 2 * 1000 * 1000, /* every core has looked after its logs by then */
     LEAT_ADDRESS_CONNECTIONS = 16384,     /* of one address, unless the operator says otherwise */
 };
@@ -67,7 +67,7 @@ struct leat_node_options {
     void (*heap_trim)(void *ctx);
     void *heap_ctx;
     bool auto_create;              /* METADATA may create streams */
-    uint64_t park_after_us;        /* 0: LEAT_NODE_PARK_AFTER_US */
+    uint64_t hibernate_after_us;   /* 0: LEAT_NODE_HIBERNATE_AFTER_US */
     uint64_t offsets_retention_us; /* of consumer groups without members; 0: for ever */
     uint64_t flush_delay_us;       /* 0: LEAT_NODE_FLUSH_DELAY_US */
     /* Of the coordinator's log: how large its files are, and after how much a snapshot replaces it; 0:
@@ -110,7 +110,7 @@ struct leat_coordinator *leat_node_coordinator(struct leat_node *node);
 extern const struct leat_actor_ops leat_core_actor;
 /** Begin coming up. Thread: core 0. */
 void leat_node_start(struct leat_node *node);
-/** Refuse new work, answer what is under way, park all logs, flush, then on_stopped. Thread: core
+/** Refuse new work, answer what is under way, hibernate all logs, flush, then on_stopped. Thread: core
  * 0. */
 void leat_node_stop(struct leat_node *node);
 /** All actors have been taken off their threads. */
@@ -132,9 +132,9 @@ uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores);
 void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, const char *line),
                           void *arg);
 /** After on_stopped: all that the segments' pool holds is on disk, the pool may be discarded. False where the node
- * stopped before it was up (no log was there to be parked), where memory has segments that no log has parked, where the
- * last flush failed, and after complaints: bytes of what is damaged or missing may lie in memory alone. Thread: any,
- * when the actors have been taken off theirs; core 0 in on_stopped. */
+ * stopped before it was up (no log was there to be hibernated), where memory has segments that no log has hibernated,
+ * where the last flush failed, and after complaints: bytes of what is damaged or missing may lie in memory alone.
+ * Thread: any, when the actors have been taken off theirs; core 0 in on_stopped. */
 bool leat_node_pool_is_spent(const struct leat_node *node) LEAT_NODISCARD;
 
 #endif

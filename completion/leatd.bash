@@ -15,7 +15,7 @@ _leatd()
     esac
     COMPREPLY=($(compgen -W '--data --listen --cores --memory --config --log-level --auto-create --num-partitions
     --default-replication-factor --offsets-retention
-        --park-after --connections-per-address --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --cluster-key --advertise --rack --host --replication
+        --hibernate-after --connections-per-address --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --cluster-key --advertise --rack --host --replication
         --ping-ms --suspect-ms --confirm-ms --help --version' -- "$cur"))
 }
 complete -F _leatd leatd

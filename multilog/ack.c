@@ -116,7 +116,7 @@ void log_step_safe(struct leat_log *log)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
     struct log_open *open;
-    while (!log->commit_count && log->state == LEAT_LOG_SERVING && !log_is_parked(log) &&
+    while (!log->commit_count && log->state == LEAT_LOG_SERVING && !log_is_hibernated(log) &&
            (open = unsafe_next(log)) != NULL) {
         if (log->options.durability == LEAT_DURABILITY_DISK ||
             !log->store_port.safe_in_memory(log->store_port.ctx, open->seg)) {
@@ -126,7 +126,7 @@ void log_step_safe(struct leat_log *log)
         open_is_safe(open, open->writer.sealed_bytes, open->sealed_offset);
         log_step_close(log);
     }
-    if (log->state != LEAT_LOG_SERVING || log_is_parked(log)) return;
+    if (log->state != LEAT_LOG_SERVING || log_is_hibernated(log)) return;
     commit_next(log);
     send_ahead(log);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work of a log without a request: parking, giving memory back; and the log's end. */
+/* Work of a log without a request: hibernating, giving memory back; and the log's end. */
 #include "base/bug.h"
 #include "multilog/internal.h"
 
@@ -48,7 +48,7 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
      * because a cold log knows its first segment only by the segments that are there. */
     if (drop && log->drops && log->ending != LOG_DELETING) return true;
     if (drop && (slot->seg == log->head.seg || slot->seg == log->old.seg) &&
-        (log->commit_count || log->closing || log_parking_changes(log)))
+        (log->commit_count || log->closing || log_hibernating_changes(log)))
         return true;
     /* CLOSE is answered before anything else is asked for the same segment. */
     if (log->closing && log->close.seg == slot->seg) return true;
@@ -124,24 +124,25 @@ static bool head_lies_badly(const struct leat_log *log)
            !log->roll_wanted && store_port->roll_wanted(store_port->ctx, log->head.seg);
 }
 
-/* A copy is made of an open head alone: a parked one would wait for an append to get it. */
+/* A copy is made of an open head alone: a hibernated one would wait for an append to get it. */
 static bool head_lacks_copy(const struct leat_log *log)
 {
     const struct leat_store_port *store_port = &log->store_port;
     return store_port->copy_wanted && log->head.seg && !log->old.seg && log_is_opened(log) &&
-           !log_parking_changes(log) && store_port->copy_wanted(store_port->ctx, log->head.seg);
+           !log_hibernating_changes(log) && store_port->copy_wanted(store_port->ctx, log->head.seg);
 }
 
-/* An idle head is parked instead, which takes no other segment. */
+/* An idle head is hibernated instead, which takes no other segment. */
 static bool head_is_in_the_way(const struct leat_log *log, bool idle, uint64_t now_us)
 {
     const struct leat_store_port *store_port = &log->store_port;
     return store_port->in_the_way && !idle && log->head.seg && !log->old.seg &&
-           log_is_opened(log) && log->parking == LOG_AWAKE && now_us >= log->leave_not_before_us &&
+           log_is_opened(log) && log->hibernating == LOG_AWAKE &&
+           now_us >= log->leave_not_before_us &&
            store_port->in_the_way(store_port->ctx, log->head.seg);
 }
 
-/* ---- parking ---- */
+/* ---- hibernating ---- */
 
 static bool is_settled(const struct leat_log *log)
 {
@@ -152,39 +153,39 @@ static bool is_settled(const struct leat_log *log)
 }
 
 /* Readers go on from the file. */
-static void on_parked_here(struct leat_store_req *req)
+static void on_hibernated_here(struct leat_store_req *req)
 {
     struct leat_log *log = req->owner;
-    log_parking_enter(log, LOG_PARKED_HERE);
+    log_hibernating_enter(log, LOG_HIBERNATED_HERE);
     log_mark_dirty(log);
 }
 
-static void on_parked(struct leat_store_req *req)
+static void on_hibernated(struct leat_store_req *req)
 {
     struct leat_log *log = req->owner;
     struct log_slot *slot = log_slot_find(log, req->seg->id.v);
-    log_parking_enter(log, req->rc == LEAT_OK ? LOG_PARKED : LOG_AWAKE);
+    log_hibernating_enter(log, req->rc == LEAT_OK ? LOG_HIBERNATED : LOG_AWAKE);
     slot->changing = false;
     if (req->rc == LEAT_OK) {
         log->memory_bytes -= req->seg->capacity;
     } else {
-        log_fail_finally(log, req->rc, "parking the log's head failed");
+        log_fail_finally(log, req->rc, "hibernating the log's head failed");
     }
     log_mark_dirty(log);
 }
 
 /* false: a reader still holds the head's bytes. */
-static bool park_start(struct leat_log *log)
+static bool hibernate_start(struct leat_log *log)
 {
     struct leat_segment *seg = log->head.seg;
     struct log_slot *slot = log_slot_find(log, seg->id.v);
     if (!log_slot_is_unpinned(slot)) return false;
     seg->extent = (struct leat_extent){log->head.writer.used, log->head.writer.chain};
     seg->next_offset = log->next_offset;
-    log_parking_enter(log, LOG_PARKING);
+    log_hibernating_enter(log, LOG_HIBERNATING);
     slot->changing = true;
-    log->park.on_here = on_parked_here;
-    log_request(log, &log->park, LEAT_STORE_PARK, seg, on_parked);
+    log->hibernate.on_here = on_hibernated_here;
+    log_request(log, &log->hibernate, LEAT_STORE_HIBERNATE, seg, on_hibernated);
     return true;
 }
 
@@ -192,7 +193,7 @@ static void on_resumed(struct leat_store_req *req)
 {
     struct leat_log *log = req->owner;
     struct log_slot *slot = log_slot_find(log, req->seg->id.v);
-    log_parking_enter(log, req->rc == LEAT_OK ? LOG_AWAKE : LOG_PARKED);
+    log_hibernating_enter(log, req->rc == LEAT_OK ? LOG_AWAKE : LOG_HIBERNATED);
     log->copy_wanted = slot->changing = false;
     if (req->rc == LEAT_OK) {
         log->memory_bytes += req->seg->capacity;
@@ -200,23 +201,23 @@ static void on_resumed(struct leat_store_req *req)
     } else if (req->rc == LEAT_E_NO_MEMORY) {
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
     } else {
-        log_fail(log, req->rc, "the parked head of the log could not be read back");
+        log_fail(log, req->rc, "the hibernated head of the log could not be read back");
     }
     log_mark_dirty(log);
 }
 
-/* A parked head is resumed, however large, before it rolls: its close entry needs its buffer. */
+/* A hibernated head is resumed, however large, before it rolls: its close entry needs its buffer. */
 void log_step_resume(struct leat_log *log)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
     bool wanted = log->room_wanted || log->roll_wanted || log->copy_wanted;
-    if (log->parking != LOG_PARKED || !wanted || log->state != LEAT_LOG_SERVING) return;
+    if (log->hibernating != LOG_HIBERNATED || !wanted || log->state != LEAT_LOG_SERVING) return;
     if (log->ending != LOG_LIVES || log_now(log) < log->reserve_not_before_us) return;
     struct log_slot *slot = log_slot_find(log, log->head.seg->id.v);
-    log_parking_enter(log, LOG_RESUMING);
+    log_hibernating_enter(log, LOG_RESUMING);
     slot->changing = true;
-    log->park.capacity = log->head.seg->capacity;
-    log_request(log, &log->park, LEAT_STORE_RESUME, log->head.seg, on_resumed);
+    log->hibernate.capacity = log->head.seg->capacity;
+    log_request(log, &log->hibernate, LEAT_STORE_RESUME, log->head.seg, on_resumed);
 }
 
 /* State that is unused for the whole expiry goes. A table that fills up keeps the last quarter of its room for new
@@ -252,26 +253,27 @@ void leat_log_care(struct leat_log *log)
             log->roll_wanted = true;
             log_drop_next(log); /* the next segment was placed when the head was */
         }
-        bool idle = now_us - log->gathered_us >= log->options.park_after_us;
+        bool idle = now_us - log->gathered_us >= log->options.hibernate_after_us;
         log->leave_wanted = head_is_in_the_way(log, idle, now_us);
         if (idle || now_us - log->rolled_us > LOG_SLOW_ROLL_US) {
             log->rolling_fast = false;
             log_drop_next(log);
         }
         bool lacks = idle && head_lacks_copy(log);
-        log->copy_wanted = lacks && log_is_parked(log);
-        if (idle && !lacks && !log_is_parked(log) && !log_trim_is_pending(log) && is_settled(log))
-            (void)park_start(log); /* the row of the parked head has its length */
+        log->copy_wanted = lacks && log_is_hibernated(log);
+        if (idle && !lacks && !log_is_hibernated(log) && !log_trim_is_pending(log) &&
+            is_settled(log))
+            (void)hibernate_start(log); /* the row of the hibernated head has its length */
         else if (now_us - log->gathered_us >= LOG_RUN_CLOSE_US)
             log_run_close(log);
     }
     log_mark_dirty(log);
 }
 
-void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us)
+void leat_log_hibernate_after_set(struct leat_log *log, uint64_t hibernate_after_us)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
-    log->options.park_after_us = park_after_us;
+    log->options.hibernate_after_us = hibernate_after_us;
 }
 
 /* ---- the end ---- */
@@ -317,10 +319,10 @@ static bool stop_goes_on(struct leat_log *log)
     log_drop_next(log); /* until that is done the log is not quiet */
     if (!leat_list_empty(&log->waiting)) return false;
     if (!log_is_quiet(log)) return false;
-    if (log->state != LEAT_LOG_SERVING || !log->head.seg || log_is_parked(log)) return true;
+    if (log->state != LEAT_LOG_SERVING || !log->head.seg || log_is_hibernated(log)) return true;
     if (log->old.seg || !log_is_opened(log) || log->head.acked_bytes != log->head.writer.used)
         return false;
-    (void)park_start(log);
+    (void)hibernate_start(log);
     return false;
 }
 

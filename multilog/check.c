@@ -93,7 +93,7 @@ static void requests_check(const struct leat_log *log)
         LEAT_ASSERT(seg == log->head.seg || seg == log->old.seg);
     }
     LEAT_ASSERT(!log->next || (!log->reserving && log->next->id.v == log->next_segment));
-    LEAT_ASSERT(log->parking == LOG_AWAKE ||
+    LEAT_ASSERT(log->hibernating == LOG_AWAKE ||
                 (log->head.seg && !log->old.seg && log->commit_count == 0));
     LEAT_ASSERT(log->opened == LOG_UNOPENED || log->head.seg);
     LEAT_ASSERT(log->restored == LOG_WARM || !log->head.seg);

@@ -11,7 +11,7 @@ uint32_t log_keep_free(const struct log_open *open)
 bool log_head_fits(const struct leat_log *log, uint32_t payload_bytes)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
-    return log->head.seg && log->parking == LOG_AWAKE &&
+    return log->head.seg && log->hibernating == LOG_AWAKE &&
            leat_entry_fits(&log->head.writer, payload_bytes, log_keep_free(&log->head));
 }
 

@@ -62,12 +62,12 @@ enum log_ending {
 };
 
 /* Whether the head has a buffer. */
-enum log_parking {
+enum log_hibernating {
     LOG_AWAKE,
-    LOG_PARKING,     /* PARK is in flight */
-    LOG_PARKED_HERE, /* PARK is in flight, and is done on this node: copies elsewhere are waited for */
-    LOG_PARKED,      /* the head's bytes are only in its file */
-    LOG_RESUMING,    /* RESUME is in flight */
+    LOG_HIBERNATING, /* HIBERNATE is in flight */
+    LOG_HIBERNATED_HERE, /* HIBERNATE is in flight, and is done on this node: copies elsewhere are waited for */
+    LOG_HIBERNATED, /* the head's bytes are only in its file */
+    LOG_RESUMING,   /* RESUME is in flight */
 };
 
 /* What a log that was made of stored segments has read back of the last segment. */
@@ -215,15 +215,15 @@ struct leat_log {
     struct leat_segment *next; /* reserved, its header written; NULL: none */
     struct leat_entry_writer next_writer;
     struct leat_index *next_index;
-    struct leat_store_req reserve, close, park, helpers[LOG_HELPERS];
+    struct leat_store_req reserve, close, hibernate, helpers[LOG_HELPERS];
     /* COMMIT requests in flight, oldest first; all for one segment. */
     struct log_commit {
         struct leat_store_req req;
         struct log_seal asked;
     } commits[LOG_COMMITS_MAX];
     unsigned commit_first, commit_count;
-    bool reserving, closing;  /* requests in flight */
-    enum log_parking parking; /* log_parking_enter() */
+    bool reserving, closing;          /* requests in flight */
+    enum log_hibernating hibernating; /* log_hibernating_enter() */
     bool helper_busy[LOG_HELPERS];
     uint32_t roll_capacity; /* the capacity that the pace of rolling asks for */
     bool rolling_fast;
@@ -237,7 +237,7 @@ struct leat_log {
     uint64_t reserve_not_before_us;
 
     bool roll_wanted; /* the head's data has all expired: only a closed segment can be trimmed */
-    bool copy_wanted; /* the parked head lacks a copy, and is to be resumed to get a copy */
+    bool copy_wanted; /* the hibernated head lacks a copy, and is to be resumed to get a copy */
     /* The head's memory is to be given back: it rolls when a successor can be had. */
     bool leave_wanted;
     uint64_t leave_not_before_us;
@@ -328,14 +328,14 @@ static inline bool log_is_stopping(const struct leat_log *log)
 {
     return log->ending == LOG_STOPPING || log->ending == LOG_RELEASING;
 }
-static inline bool log_is_parked(const struct leat_log *log)
+static inline bool log_is_hibernated(const struct leat_log *log)
 {
-    return log->parking == LOG_PARKED || log->parking == LOG_RESUMING;
+    return log->hibernating == LOG_HIBERNATED || log->hibernating == LOG_RESUMING;
 }
-/* PARK or RESUME is in flight. */
-static inline bool log_parking_changes(const struct leat_log *log)
+/* HIBERNATE or RESUME is in flight. */
+static inline bool log_hibernating_changes(const struct leat_log *log)
 {
-    return log->parking != LOG_AWAKE && log->parking != LOG_PARKED;
+    return log->hibernating != LOG_AWAKE && log->hibernating != LOG_HIBERNATED;
 }
 /* The close entry of the segment that was rolled away from has its trailer. */
 static inline bool log_old_close_is_sealed(const struct leat_log *log)
@@ -372,7 +372,7 @@ bool log_is_quiet(const struct leat_log *log);
 /** The only functions that change these states; README.md has the diagrams. */
 void log_opened_enter(struct leat_log *log, enum log_opened to);
 void log_restored_enter(struct leat_log *log, enum log_restored to);
-void log_parking_enter(struct leat_log *log, enum log_parking to);
+void log_hibernating_enter(struct leat_log *log, enum log_hibernating to);
 void log_backfill_enter(struct leat_log *log, enum log_backfill to);
 void log_skip_enter(struct leat_log *log, enum log_skip to);
 void log_slot_repair_enter(struct log_slot *slot, enum log_repair to);

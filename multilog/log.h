@@ -76,7 +76,7 @@ struct leat_log_options {
     uint8_t cluster_id[16];
     uint64_t incarnation;
     enum leat_durability durability; /* resolved: memory or disk */
-    uint64_t park_after_us;
+    uint64_t hibernate_after_us;
     uint64_t producer_expiry_ms;
     bool remade; /* in place of a stream of the same name: producers may begin in the middle */
     struct leat_log_app app;                    /* ctx NULL: none */
@@ -235,12 +235,12 @@ leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op) LEAT_N
 leat_err leat_locate_step(struct leat_locate_op *op) LEAT_NODISCARD;
 
 /* ---- care ---- */
-/** Retention by time and size, parking when idle, producer expiry. Call every second or so per log
- * that is not parked, and now and then for parked ones. */
+/** Retention by time and size, hibernating when idle, producer expiry. Call every second or so per log
+ * that is not hibernated, and now and then for hibernated ones. */
 void leat_log_care(struct leat_log *log);
 /** From the next care on: how long a log is idle before its head's buffer is given back. */
-void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us);
-/** SIGTERM: take no more appends, seal, flush and park; on_parked runs once, when nothing is in
+void leat_log_hibernate_after_set(struct leat_log *log, uint64_t hibernate_after_us);
+/** SIGTERM: take no more appends, seal, flush and hibernate; on_hibernated runs once, when nothing is in
  * flight any more. */
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
                    void *arg);

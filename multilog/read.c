@@ -313,7 +313,7 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
         return read_step(log, read);
     }
     struct leat_target target = target_of(read);
-    /* A parked head may have been resumed and gone on meanwhile: what was read ends where it ended
+    /* A hibernated head may have been resumed and gone on meanwhile: what was read ends where it ended
      * then. */
     uint32_t limit = read->file_limit, got = read->file_from + (uint32_t)read->io.done_bytes;
     struct log_view view = {
@@ -567,8 +567,8 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
             return LEAT_E_AGAIN;
         }
         /* SUBTLE: a read waits until this node's file has the head, but not for the copies. A backup behind a slow line
-         * answered PARK a second later; a reader, whose fetch may name other logs as well, waited as long. */
-        if (log->parking == LOG_PARKING && seg == log->head.seg) {
+         * answered HIBERNATE a second later; a reader, whose fetch may name other logs as well, waited as long. */
+        if (log->hibernating == LOG_HIBERNATING && seg == log->head.seg) {
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;
         }

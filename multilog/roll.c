@@ -365,7 +365,7 @@ void log_step_room(struct leat_log *log)
         if (ahead && !log->next) reserve_start(log);
         return;
     }
-    if (log->parking != LOG_AWAKE) return;
+    if (log->hibernating != LOG_AWAKE) return;
     if (log->old.seg || (log->head.seg && !log_is_opened(log))) return;
     if (log->next && !(next_is_enough(log) && next_lies_well(log))) log_drop_next(log);
     if (!log->next) {

@@ -69,7 +69,7 @@ void log_run_close(struct leat_log *log)
 void log_step_seal(struct leat_log *log)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
-    if (!log->head.seg || log_is_parked(log) || !log_may_seal(log)) return;
+    if (!log->head.seg || log_is_hibernated(log) || !log_may_seal(log)) return;
     bool gathers = log->options.durability == LEAT_DURABILITY_DISK && log->commit_count;
     bool shows = gathers && log_commits_max(log) > 1 && !log->old.seg;
     if (gathers && !shows) return;

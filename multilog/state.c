@@ -56,18 +56,18 @@ void log_ending_enter(struct leat_log *log, enum log_ending to,
     log_mark_dirty(log);
 }
 
-void log_parking_enter(struct leat_log *log, enum log_parking to)
+void log_hibernating_enter(struct leat_log *log, enum log_hibernating to)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
-        [LOG_AWAKE] = 1u << LOG_PARKING,
-        [LOG_PARKING] = 1u << LOG_PARKED_HERE | 1u << LOG_PARKED | 1u << LOG_AWAKE,
-        [LOG_PARKED_HERE] = 1u << LOG_PARKED,
-        [LOG_PARKED] = 1u << LOG_RESUMING,
-        [LOG_RESUMING] = 1u << LOG_AWAKE | 1u << LOG_PARKED,
+        [LOG_AWAKE] = 1u << LOG_HIBERNATING,
+        [LOG_HIBERNATING] = 1u << LOG_HIBERNATED_HERE | 1u << LOG_HIBERNATED | 1u << LOG_AWAKE,
+        [LOG_HIBERNATED_HERE] = 1u << LOG_HIBERNATED,
+        [LOG_HIBERNATED] = 1u << LOG_RESUMING,
+        [LOG_RESUMING] = 1u << LOG_AWAKE | 1u << LOG_HIBERNATED,
     };
-    LEAT_ASSERT(follow[log->parking] & 1u << to);
-    log->parking = to;
+    LEAT_ASSERT(follow[log->hibernating] & 1u << to);
+    log->hibernating = to;
 }
 
 void log_backfill_enter(struct leat_log *log, enum log_backfill to)
@@ -120,8 +120,8 @@ bool log_is_quiet(const struct leat_log *log)
     LEAT_ASSERT_OWNER(log->options.actor);
     for (unsigned i = 0; i < LOG_HELPERS; i++)
         if (log->helper_busy[i]) return false;
-    return !log->reserving && !log->commit_count && !log->closing && !log_parking_changes(log) &&
-           !log->warming && log->reads_in_flight == 0;
+    return !log->reserving && !log->commit_count && !log->closing &&
+           !log_hibernating_changes(log) && !log->warming && log->reads_in_flight == 0;
 }
 
 void log_request(struct leat_log *log, struct leat_store_req *req, enum leat_store_req_kind kind,

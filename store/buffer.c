@@ -4,7 +4,7 @@
 
 /* ---- resume ----
  * The bytes are in the buffer before the row is written: a kill in between would leave a row that names memory
- * without them. The row is written, and the parking record gone, before the answer: what is acked after the
+ * without them. The row is written, and the hibernating record gone, before the answer: what is acked after the
  * answer lies beyond the recorded end, and a start would call the log shorter. */
 static void on_read_back(struct leat_disk_io *io)
 {
@@ -15,14 +15,14 @@ static void on_read_back(struct leat_disk_io *io)
     leat_err rc = io->rc;
     if (!rc && io->done_bytes < seg->extent.bytes) rc = LEAT_E_DAMAGED;
     if (!rc) {
-        /* The slot may hold older bytes after the parked prefix. */
+        /* The slot may hold older bytes after the hibernated prefix. */
         memset(seg->buffer + seg->extent.bytes, 0, seg->capacity - seg->extent.bytes);
         struct leat_scan scan;
         leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
         if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
             rc = LEAT_E_DAMAGED;
             leat_store_complain(store,
-                                "parked segment %llu of log %u/%u/%u is damaged in store/%u at "
+                                "hibernated segment %llu of log %u/%u/%u is damaged in store/%u at "
                                 "%llu: %u of %u bytes are valid",
                                 (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
                                 seg->log.log, held->slot.file->number,

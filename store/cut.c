@@ -89,19 +89,19 @@ leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg)
     return LEAT_OK;
 }
 
-void leat_store_found_park(struct leat_store *store, const struct leat_found *found)
+void leat_store_found_hibernate(struct leat_store *store, const struct leat_found *found)
 {
     LEAT_ASSERT_OWNER(store);
     struct leat_segment *seg = found->seg;
     struct leat_held *held = leat_held_of(seg);
     if (found->kind != LEAT_FOUND_MARK || seg->state != LEAT_SEGMENT_OPEN || seg->buffer) return;
-    seg->state = LEAT_SEGMENT_PARKED;
+    seg->state = LEAT_SEGMENT_HIBERNATED;
     seg->extent = (struct leat_extent){found->scan.bytes, found->scan.crc};
     seg->base_offset = found->scan.base_offset;
     seg->next_offset = found->scan.next_offset;
     seg->max_timestamp_ms = found->scan.max_timestamp_ms;
     held->in_file_bytes = seg->extent.bytes;
-    leat_held_row_set(store, held, LEAT_SEGMENT_PARKED, 0);
+    leat_held_row_set(store, held, LEAT_SEGMENT_HIBERNATED, 0);
     leat_catalogue_changed(&store->cat, seg->row);
 }
 

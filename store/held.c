@@ -184,14 +184,15 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
     *row = (struct leat_row){
         .state = (uint8_t)state,
         .durability = (uint8_t)seg->durability,
-        .flags = (uint8_t)(flags | (seg->role == LEAT_SEGMENT_REPLICA ? LEAT_ROW_REPLICA : 0) |
-                           (seg->incomplete ? LEAT_ROW_INCOMPLETE : 0) |
-                           (seg->provisional ? LEAT_ROW_PROVISIONAL : 0) |
-                           (seg->given_up ? LEAT_ROW_GIVEN_UP : 0) |
-                           (seg->front_given_up ? LEAT_ROW_FRONT_GIVEN_UP : 0) |
-                           (state == LEAT_SEGMENT_PARKED && seg->integrity == LEAT_INTEGRITY_TORN
-                                ? LEAT_ROW_TORN
-                                : 0)),
+        .flags =
+            (uint8_t)(flags | (seg->role == LEAT_SEGMENT_REPLICA ? LEAT_ROW_REPLICA : 0) |
+                      (seg->incomplete ? LEAT_ROW_INCOMPLETE : 0) |
+                      (seg->provisional ? LEAT_ROW_PROVISIONAL : 0) |
+                      (seg->given_up ? LEAT_ROW_GIVEN_UP : 0) |
+                      (seg->front_given_up ? LEAT_ROW_FRONT_GIVEN_UP : 0) |
+                      (state == LEAT_SEGMENT_HIBERNATED && seg->integrity == LEAT_INTEGRITY_TORN
+                           ? LEAT_ROW_TORN
+                           : 0)),
         .more = held->damaged ? LEAT_ROW_DAMAGED : 0,
         .writer = seg->writer,
         .version = seg->version,
@@ -205,7 +206,7 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
         .slot_unit = held->slot.unit,
         .base_offset = seg->base_offset,
     };
-    if (state == LEAT_SEGMENT_PARKED || state == LEAT_SEGMENT_CLOSED) {
+    if (state == LEAT_SEGMENT_HIBERNATED || state == LEAT_SEGMENT_CLOSED) {
         row->extent_bytes = seg->extent.bytes;
         row->extent_crc = seg->extent.crc;
         row->next_offset = seg->next_offset;

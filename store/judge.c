@@ -106,7 +106,8 @@ leat_err leat_judge_lost(struct leat_opening *op, struct leat_held *held,
 {
     struct leat_segment *seg = &held->seg;
     seg->state = state;
-    if (scan && state != LEAT_SEGMENT_PARKED && state != LEAT_SEGMENT_CLOSED) take_scan(seg, scan);
+    if (scan && state != LEAT_SEGMENT_HIBERNATED && state != LEAT_SEGMENT_CLOSED)
+        take_scan(seg, scan);
     struct leat_found *found = found_add(op, held, LEAT_FOUND_LOST);
     if (!found) return LEAT_E_NO_MEMORY;
     if (scan) found->scan = *scan;
@@ -275,7 +276,7 @@ static leat_err slot_write(struct leat_opening *op, struct leat_held *held, size
 
 /* A replica that was open. Its writer may be alive and not know of this start: what still reaches
  * the old memory must not change what was found (docs/stories.md 11). So the valid prefix is taken
- * from a private copy, put into the file and called parked. */
+ * from a private copy, put into the file and called hibernated. */
 static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
                              const struct leat_row *row)
 {
@@ -286,8 +287,8 @@ static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
     bool whole = leat_judge_header_matches(store, seg, &scan) && scan.started && !scan.damaged &&
                  scan.bytes >= (row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0);
     if (!whole) return open_bytes(op, held, row, store->scratch, false);
-    /* Bytes from the file stay as they are: if the torn tail were cleared before the row says PARKED, a power cut in
-     * between would hide the tail. */
+    /* Bytes from the file stay as they are: if the torn tail were cleared before the row says HIBERNATED, a power cut
+     * in between would hide the tail. */
     bool from_file = seg->durability == LEAT_DURABILITY_DISK;
     leat_err rc = LEAT_OK;
     if (!from_file) {
@@ -301,8 +302,8 @@ static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
     op->file_scanned[row->slot_file] = true;
     rc = open_bytes(op, held, row, store->scratch, true);
     if (rc || seg->state != LEAT_SEGMENT_OPEN) return rc;
-    seg->state = LEAT_SEGMENT_PARKED;
-    leat_held_row_set(store, held, LEAT_SEGMENT_PARKED, 0);
+    seg->state = LEAT_SEGMENT_HIBERNATED;
+    leat_held_row_set(store, held, LEAT_SEGMENT_HIBERNATED, 0);
     leat_catalogue_changed(&store->cat, seg->row);
     return LEAT_OK;
 }
@@ -476,8 +477,8 @@ leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
 
 /* The recorded prefix is read, since the segment is still open: if the prefix does not match, this log alone waits
  * for an operator. If the cut found this later, the whole node could not start. */
-leat_err leat_judge_parked(struct leat_opening *op, struct leat_held *held,
-                           const struct leat_row *row)
+leat_err leat_judge_hibernated(struct leat_opening *op, struct leat_held *held,
+                               const struct leat_row *row)
 {
     struct leat_segment *seg = &held->seg;
     held->in_file_bytes = row->extent_bytes;
@@ -485,14 +486,14 @@ leat_err leat_judge_parked(struct leat_opening *op, struct leat_held *held,
     leat_err rc = LEAT_E_DAMAGED;
     if (bytes <= seg->capacity) rc = slot_read(op, held, bytes);
     if (rc)
-        return leat_judge_lost(op, held, LEAT_SEGMENT_PARKED, NULL,
+        return leat_judge_lost(op, held, LEAT_SEGMENT_HIBERNATED, NULL,
                                "cannot be read from store/%u: %s", row->slot_file,
                                leat_err_text(rc));
     struct leat_scan scan;
     leat_scan_segment(op->store->scratch, row->extent_bytes, &scan);
     if (!leat_judge_header_matches(op->store, seg, &scan)) scan = (struct leat_scan){0};
     if (scan.started && scan.bytes == row->extent_bytes && scan.crc == row->extent_crc)
-        return leat_judge_plain(op, held, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED);
+        return leat_judge_plain(op, held, LEAT_FOUND_MARK, LEAT_SEGMENT_HIBERNATED);
     scan.acked_bytes = row->extent_bytes;
     scan.damaged = true;
     return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,

@@ -4,8 +4,8 @@
  * Buffers come, in this order: free ones; a step more of the arena; closed segments that are in their files already,
  * oldest first, by asking their owners (which hold the readers' pins); closed segments still to be flushed (flush.c
  * hurries when half of the pool is used). Requests wait in one queue per size: a large request does not hold up small
- * requests, which parks and rolls need to free memory again; nor do small requests hold up a large request for ever
- * (see fairness below). */
+ * requests, which hibernates and rolls need to free memory again; nor do small requests hold up a large request for
+ * ever (see fairness below). */
 #include "store/private.h"
 
 #include "base/node_log.h"
@@ -79,7 +79,7 @@ void leat_memory_resume(struct leat_store *store, struct leat_store_req *req)
 {
     LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(req->seg);
-    LEAT_ASSERT_CMP(req->seg->state, ==, LEAT_SEGMENT_PARKED);
+    LEAT_ASSERT_CMP(req->seg->state, ==, LEAT_SEGMENT_HIBERNATED);
     LEAT_ASSERT(req->seg->buffer == NULL);
     if (store->cat.failed || held->failed || held->slot.file->failed)
         leat_store_answer(store, req, LEAT_E_DISK);

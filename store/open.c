@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start: the rows, and the bytes of segments where rows cannot know.
  *
- * Only segments that were being written are read (RESERVED and OPEN rows, and unflushed closed segments); parked and
- * flushed segments are taken from their rows. So the cost of a start grows with the open segments, not with the
+ * Only segments that were being written are read (RESERVED and OPEN rows, and unflushed closed segments); hibernated
+ * and flushed segments are taken from their rows. So the cost of a start grows with the open segments, not with the
  * stored. README has the table of cases. */
 #include "store/open.h"
 
@@ -24,7 +24,7 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->writer = row->writer;
     seg->incomplete = row->flags & LEAT_ROW_INCOMPLETE;
     seg->provisional = row->flags & LEAT_ROW_PROVISIONAL;
-    bool torn = row->state == LEAT_SEGMENT_PARKED && row->flags & LEAT_ROW_TORN;
+    bool torn = row->state == LEAT_SEGMENT_HIBERNATED && row->flags & LEAT_ROW_TORN;
     seg->integrity = torn ? LEAT_INTEGRITY_TORN : LEAT_INTEGRITY_OK;
     seg->given_up = row->flags & LEAT_ROW_GIVEN_UP;
     seg->front_given_up = row->flags & LEAT_ROW_FRONT_GIVEN_UP;
@@ -152,8 +152,8 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     case LEAT_SEGMENT_RESERVED:
     case LEAT_SEGMENT_OPEN:
         return leat_judge_unclosed(op, held, &row);
-    case LEAT_SEGMENT_PARKED:
-        return leat_judge_parked(op, held, &row);
+    case LEAT_SEGMENT_HIBERNATED:
+        return leat_judge_hibernated(op, held, &row);
     case LEAT_SEGMENT_CLOSED:
         if (!flushed) return leat_judge_unflushed(op, held, &row);
         if (named) return leat_judge_damaged(op, held, &row, there);
@@ -187,7 +187,7 @@ static bool is_out_there(const struct leat_store *store, const struct leat_row *
 /* Does the row show that the file had this place on the disk? Such a row is written only after the file was synced. */
 static bool was_there(const struct leat_row *row)
 {
-    return row->state == LEAT_SEGMENT_PARKED ||
+    return row->state == LEAT_SEGMENT_HIBERNATED ||
            (row->state == LEAT_SEGMENT_CLOSED && row->flags & LEAT_ROW_FLUSHED) ||
            (row->state == LEAT_SEGMENT_OPEN && row->extent_bytes != 0);
 }

@@ -21,8 +21,8 @@ leat_err leat_judge_plain(struct leat_opening *op, struct leat_held *held,
 /** RESERVED or OPEN. */
 leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
                              const struct leat_row *row) LEAT_NODISCARD;
-leat_err leat_judge_parked(struct leat_opening *op, struct leat_held *held,
-                           const struct leat_row *row) LEAT_NODISCARD;
+leat_err leat_judge_hibernated(struct leat_opening *op, struct leat_held *held,
+                               const struct leat_row *row) LEAT_NODISCARD;
 /** CLOSED, and the row does not say that the file has the bytes. */
 leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
                               const struct leat_row *row) LEAT_NODISCARD;

@@ -23,8 +23,8 @@ leat_err leat_round_data_state(const struct leat_held *held)
     return held->failed || held->slot.file->failed ? LEAT_E_DISK : LEAT_OK;
 }
 
-/* The parking record must be true: recovery uses it without reading the bytes. */
-static leat_err park_check(struct leat_segment *seg)
+/* The hibernating record must be true: recovery uses it without reading the bytes. */
+static leat_err hibernate_check(struct leat_segment *seg)
 {
     struct leat_scan scan;
     leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
@@ -56,8 +56,8 @@ bool leat_round_data_wanted(const struct leat_store_req *req, uint32_t *out_from
     if (*out_from >= *out_to) return false;
     /* A `disk` stream's segment goes whole into its file before its row says CLOSED: if the file ended earlier, such
      * a row would make a valid prefix look damaged after a power cut. */
-    return req->kind == LEAT_STORE_PARK || (req->kind == LEAT_STORE_CLOSE && seg->buffer &&
-                                            seg->durability == LEAT_DURABILITY_DISK);
+    return req->kind == LEAT_STORE_HIBERNATE || (req->kind == LEAT_STORE_CLOSE && seg->buffer &&
+                                                 seg->durability == LEAT_DURABILITY_DISK);
 }
 
 void leat_round_add(struct leat_store *store, struct leat_store_req *req)
@@ -69,9 +69,9 @@ void leat_round_add(struct leat_store *store, struct leat_store_req *req)
     if (req->kind == LEAT_STORE_COMMIT)
         LEAT_ASSERT(req->seg->buffer && req->from_bytes <= req->to_bytes &&
                     req->to_bytes <= req->seg->capacity);
-    if (req->kind == LEAT_STORE_PARK) {
+    if (req->kind == LEAT_STORE_HIBERNATE) {
         req->rc = leat_round_data_state(held);
-        if (!req->rc) req->rc = park_check(req->seg);
+        if (!req->rc) req->rc = hibernate_check(req->seg);
         if (req->rc) {
             leat_store_answer(store, req, req->rc);
             return;

@@ -23,7 +23,7 @@ enum leat_row_flags {
                                 another segment's may lie by now */
     LEAT_ROW_REPLICA = 4,      /* of another node's log: `writer` wrote it */
     LEAT_ROW_INCOMPLETE = 8,   /* a replacement not yet identical: never used */
-    LEAT_ROW_TORN = 16,        /* PARKED: see LEAT_INTEGRITY_TORN */
+    LEAT_ROW_TORN = 16,        /* HIBERNATED: see LEAT_INTEGRITY_TORN */
     LEAT_ROW_PROVISIONAL = 32, /* see leat_segment.provisional */
     LEAT_ROW_GIVEN_UP = 64,    /* see leat_segment.given_up, front_given_up */
     LEAT_ROW_FRONT_GIVEN_UP = 128,
@@ -46,7 +46,7 @@ struct leat_row {
     uint32_t slot_unit;                /* of LEAT_SLOT_UNIT_BYTES, from the file's start */
     uint32_t extent_bytes, extent_crc; /* OPEN: bytes known to be in the file when it was written */
     uint32_t
-        passed_bytes; /* PARKED, CLOSED: leat_segment.passed_bytes; 0: by a version that did not note it */
+        passed_bytes; /* HIBERNATED, CLOSED: leat_segment.passed_bytes; 0: by a version that did not note it */
     uint64_t base_offset, next_offset;
     int64_t max_timestamp_ms;
     uint64_t pool_at;    /* bytes from the arena's start */

@@ -37,7 +37,7 @@ static bool join_same_state(struct leat_store *store, struct leat_store_req *req
     if (!seg->buffer && !LEAT_BUG(STAMP_NAMES_MEMORY))
         flags &= ~(unsigned)LEAT_ROW_IN_POOL; /* that memory is gone, and is to be repaired */
     if (flags & LEAT_ROW_FLUSHED && !LEAT_BUG(STAMP_NAMES_MEMORY)) flags = flushed_flags(held);
-    bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
+    bool sync = row->state == LEAT_SEGMENT_HIBERNATED || seg->durability == LEAT_DURABILITY_DISK;
     if (sync && LEAT_BUG(STAMP_UNSYNCED)) sync = false;
     if (req->kind == LEAT_STORE_STAMP) {
         seg->version = req->version;
@@ -55,7 +55,7 @@ static bool join_same_state(struct leat_store *store, struct leat_store_req *req
     /* Closed by its close entry alone, found at a start, with all bytes in the file: the row still has its content
      * from before the close, and names memory that is gone. */
     enum leat_segment_state state = row->state;
-    if (!seg->buffer && seg->state == LEAT_SEGMENT_CLOSED && state < LEAT_SEGMENT_PARKED) {
+    if (!seg->buffer && seg->state == LEAT_SEGMENT_CLOSED && state < LEAT_SEGMENT_HIBERNATED) {
         state = LEAT_SEGMENT_CLOSED;
         flags = LEAT_ROW_FLUSHED;
     }
@@ -74,18 +74,18 @@ static bool join(struct leat_store *store, struct leat_store_req *req)
         return row_join(store, req, held, LEAT_SEGMENT_RESERVED, LEAT_ROW_IN_POOL,
                         req->durability == LEAT_DURABILITY_DISK);
     case LEAT_STORE_CLOSE:
-        /* A parked segment has no close entry: only the row says that it is closed, so the row must
+        /* A hibernated segment has no close entry: only the row says that it is closed, so the row must
          * be durable before the answer lets data into the next segment, or two segments would be open. The row
          * of another segment may be lost in a power cut: a scan finds the close entry. */
         return row_join(store, req, held, LEAT_SEGMENT_CLOSED,
                         whole ? flushed_flags(held) : LEAT_ROW_IN_POOL, !seg->buffer);
-    case LEAT_STORE_PARK:
+    case LEAT_STORE_HIBERNATE:
         /* The bytes had an earlier round. With bytes and row in one round, a failed write of the bytes would leave a
          * row for missing bytes. */
-        return row_join(store, req, held, LEAT_SEGMENT_PARKED, 0, true);
+        return row_join(store, req, held, LEAT_SEGMENT_HIBERNATED, 0, true);
     case LEAT_STORE_RESUME:
-        if (LEAT_BUG(PARKED_ON))
-            return row_join(store, req, held, LEAT_SEGMENT_PARKED, LEAT_ROW_IN_POOL, true);
+        if (LEAT_BUG(HIBERNATED_ON))
+            return row_join(store, req, held, LEAT_SEGMENT_HIBERNATED, LEAT_ROW_IN_POOL, true);
         return row_join(store, req, held, LEAT_SEGMENT_OPEN, LEAT_ROW_IN_POOL, true);
     case LEAT_STORE_DROP:
         return row_join(store, req, held, LEAT_SEGMENT_FREE, 0, true);
@@ -145,9 +145,10 @@ static void rows_gather_flushed(struct leat_store *store)
     }
 }
 
-static void end_park(struct leat_store *store, struct leat_store_req *req, struct leat_held *held)
+static void end_hibernate(struct leat_store *store, struct leat_store_req *req,
+                          struct leat_held *held)
 {
-    held->seg.state = LEAT_SEGMENT_PARKED;
+    held->seg.state = LEAT_SEGMENT_HIBERNATED;
     leat_held_release_buffer(store, held);
     leat_store_answer(store, req, LEAT_OK);
 }
@@ -161,8 +162,8 @@ static void end_req(struct leat_store *store, struct leat_store_req *req)
         return;
     }
     switch (req->kind) {
-    case LEAT_STORE_PARK:
-        end_park(store, req, held);
+    case LEAT_STORE_HIBERNATE:
+        end_hibernate(store, req, held);
         return;
     case LEAT_STORE_CLOSE:
         held->seg.state = LEAT_SEGMENT_CLOSED;
@@ -198,7 +199,7 @@ static void rows_round_end(struct leat_store *store)
     leat_catalogue_round_end(&store->cat);
     if (store->cat.failed && !was_failed)
         leat_store_complain(store, "the disk failed a write of the catalogue: no segment can be "
-                                   "reserved, parked or dropped until a restart");
+                                   "reserved, hibernated or dropped until a restart");
     store->rows_running = false;
     struct leat_list *it;
     while ((it = leat_list_pop_front(&store->rows_reqs)) != NULL)

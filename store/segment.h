@@ -3,7 +3,7 @@
  * bytes.
  *
  * Life:  RESERVED -> OPEN -> CLOSED -> flushed -> evicted (bytes only in the file) -> dropped
- *                    OPEN <-> PARKED (bytes only in the file, the replica stays open)
+ *                    OPEN <-> HIBERNATED (bytes only in the file, the replica stays open)
  *
  * Access: `state` and `bytes`-related fields belong to the owner core; the store changes a segment only between a
  * request of the owner and its answer. Readers hold pins: the owner core takes them, any actor gives them back.
@@ -20,8 +20,8 @@
 enum leat_segment_state {
     LEAT_SEGMENT_FREE = 0,
     LEAT_SEGMENT_RESERVED = 1,
-    LEAT_SEGMENT_OPEN = 2,   /* started; buffer present */
-    LEAT_SEGMENT_PARKED = 3, /* started; no buffer; (length, CRC) recorded */
+    LEAT_SEGMENT_OPEN = 2,       /* started; buffer present */
+    LEAT_SEGMENT_HIBERNATED = 3, /* started; no buffer; (length, CRC) recorded */
     LEAT_SEGMENT_CLOSED = 4,
 };
 
@@ -80,7 +80,7 @@ struct leat_segment {
     /* Raised by the owner core (release) while COMMITs that follow it are in flight; the store (acquire)
      * writes up to there. */
     _Atomic uint32_t sealed_bytes;
-    struct leat_extent extent;         /* CLOSED, PARKED: all of it. Owner core */
+    struct leat_extent extent;         /* CLOSED, HIBERNATED: all of it. Owner core */
     uint64_t base_offset, next_offset; /* next: CLOSED only */
     int64_t max_timestamp_ms;          /* CLOSED only */
     /* CLOSED only: the wall clock of this node after its last record came here. Set together with CLOSED. Retention

@@ -29,7 +29,7 @@ static void request_deliver(void *actor, struct leat_mail *mail)
         store->committed_us = req->asked_us;
         break;
     case LEAT_STORE_CLOSE:
-    case LEAT_STORE_PARK:
+    case LEAT_STORE_HIBERNATE:
     case LEAT_STORE_STAMP:
     case LEAT_STORE_GIVE_UP:
     case LEAT_STORE_DROP:

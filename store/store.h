@@ -19,18 +19,18 @@ enum leat_store_req_kind {
     LEAT_STORE_COMMIT, /* make [from, to) of seg durable (O_DIRECT from the buffer, rounded out to 4
                           KiB), whatever the  stream's level. LEAT_E_DISK: final, the log stops */
     /* seg has its close entry at seg->extent and is complete: record this, flush later, recycle. A `disk` stream's
-     * bytes are in the file then. Answered when the row is written (durable for a parked segment); evicting the
+     * bytes are in the file then. Answered when the row is written (durable for a hibernated segment); evicting the
      * buffer is asked for later (on_evict_wanted) */
     LEAT_STORE_CLOSE,
-    LEAT_STORE_PARK,   /* in: seg->extent; no pins. Flush everything, record extent and PARKED
+    LEAT_STORE_HIBERNATE, /* in: seg->extent; no pins. Flush everything, record extent and HIBERNATED
                           durably, take the buffer (seg->buffer becomes NULL). LEAT_E_DAMAGED: the
                           bytes are not what extent says */
-    LEAT_STORE_RESUME, /* erase the parking record durably, give a buffer of `capacity` with the
+    LEAT_STORE_RESUME, /* erase the hibernating record durably, give a buffer of `capacity` with the
                           bytes in it */
     LEAT_STORE_DROP, /* seg is trimmed: free its slot and buffer and the descriptor (seg is gone when
                        answered) */
     LEAT_STORE_STAMP, /* in: version, writer, role, incomplete, provisional. Recorded: durably where the stream's
-                        acks are durable, and for a parked segment, whose row is all it has */
+                        acks are durable, and for a hibernated segment, whose row is all it has */
     /* take the bytes into a buffer of the node's own pool (contents as they are now): the writer of the old place is
      * not trusted any more. The old buffer is not given out again until its arena is retired */
     LEAT_STORE_MOVE,
@@ -75,8 +75,8 @@ struct leat_store_req {
     bool follow;   /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     leat_err rc;
     void (*on_done)(struct leat_store_req *req); /* on actor `from` */
-    /* PARK, if copies on other nodes are parked as well: called on actor `from`, before on_done, when the bytes are in
-     * the file of this node. NULL: not wanted. */
+    /* HIBERNATE, if copies on other nodes are hibernated as well: called on actor `from`, before on_done, when the
+     * bytes are in the file of this node. NULL: not wanted. */
     void (*on_here)(struct leat_store_req *req);
     void *owner;
     struct leat_list waiting; /* the store's */
@@ -134,8 +134,8 @@ struct leat_store_port {
     bool (*roll_wanted)(void *ctx, const struct leat_segment *head);
     /**
      * Should this head have a buffer, though nobody appends: does it lack a copy that can be made now, or are bytes
-     * being written from its buffer? Asked now and then. True: a parked head is resumed, a head with a buffer is not
-     * parked. NULL: never.
+     * being written from its buffer? Asked now and then. True: a hibernated head is resumed, a head with a buffer is
+     * not hibernated. NULL: never.
      */
     bool (*copy_wanted)(void *ctx, const struct leat_segment *head);
     /**
@@ -197,7 +197,7 @@ enum leat_found_kind {
                         says what is valid */
 };
 struct leat_found {
-    struct leat_segment *seg; /* state OPEN, PARKED or CLOSED; extent, base_offset, next_offset,
+    struct leat_segment *seg; /* state OPEN, HIBERNATED or CLOSED; extent, base_offset, next_offset,
                                  max_timestamp filled */
     enum leat_found_kind kind;
     struct leat_scan scan; /* MARK and LOST */
@@ -218,8 +218,8 @@ leat_err leat_store_open(const struct leat_env *env, const struct leat_store_opt
 /** Everything found at open with role OWN, ordered by (stream, streamlet, log, segment). Valid until
  * leat_store_found_done(). */
 const struct leat_found *leat_store_found(const struct leat_store *store, size_t *out_count);
-/** The same with role REPLICA. Those that were open are parked now, or LOST: a writer that does not know of the start
- * may still write into their memory. Incomplete replicas are dropped. */
+/** The same with role REPLICA. Those that were open are hibernated now, or LOST: a writer that does not know of the
+ * start may still write into their memory. Incomplete replicas are dropped. */
 const struct leat_found *leat_store_found_replicas(const struct leat_store *store,
                                                    size_t *out_count);
 /** Another role, between found and found_done: durable with leat_store_cut_done(). */
@@ -229,9 +229,9 @@ void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
  * Flushes begin. */
 void leat_store_found_done(struct leat_store *store);
 /**
- * The log's end is decided and committed: cut this open or parked segment to `extent` and close it, by its row alone:
- * the bytes stay equal to those of all other copies. Used between found and serving; LEAT_E_AGAIN while a round is in
- * flight, LEAT_E_DAMAGED when the bytes are not what extent says.
+ * The log's end is decided and committed: cut this open or hibernated segment to `extent` and close it, by its row
+ * alone: the bytes stay equal to those of all other copies. Used between found and serving; LEAT_E_AGAIN while a round
+ * is in flight, LEAT_E_DAMAGED when the bytes are not what extent says.
  * Thread: store. Blocks. Damaged or lost segments that an operator gave up are dropped with
  * leat_store_forget().
  */
@@ -240,9 +240,9 @@ leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
                         int64_t max_timestamp_ms) LEAT_NODISCARD;
 leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg) LEAT_NODISCARD;
 /** A found mark that is kept for another node, which owns its log by now: a replica can't be open without a buffer,
- * so the valid bytes in its file become a parked replica. A replica with a buffer stays open. Durable with
+ * so the valid bytes in its file become a hibernated replica. A replica with a buffer stays open. Durable with
  * leat_store_cut_done(). Thread: store. */
-void leat_store_found_park(struct leat_store *store, const struct leat_found *found);
+void leat_store_found_hibernate(struct leat_store *store, const struct leat_found *found);
 /** Make the changes of leat_store_cut() and leat_store_forget() durable: one commit round. Blocks. */
 leat_err leat_store_cut_done(struct leat_store *store) LEAT_NODISCARD;
 
@@ -259,11 +259,11 @@ struct leat_store_port leat_store_port(struct leat_store *store);
 extern const struct leat_actor_ops leat_store_actor;
 
 /** After leat_store_flush_all(): are the bytes of all segments of the pool in files? Not while memory has an open
- * segment that no log has parked: a start found it, and no owner has been decided yet. Thread: the store's, or any when
- * no actor runs. */
+ * segment that no log has hibernated: a start found it, and no owner has been decided yet. Thread: the store's, or any
+ * when no actor runs. */
 bool leat_store_is_on_disk(const struct leat_store *store) LEAT_NODISCARD;
 /** Give all dirty closed segments to their files and sync; on_done when all is down. For SIGTERM
- * (logs park first). Before leat_store_found_done() memory keeps the segments that were found. */
+ * (logs hibernate first). Before leat_store_found_done() memory keeps the segments that were found. */
 void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),
                           void *arg);
 void leat_store_close(struct leat_store **store);

@@ -117,7 +117,7 @@ struct leat_msg_segment {
 };
 struct leat_msg_segment_copy {
     struct leat_msg_string node;
-    bool complete, closed, parked;
+    bool complete, closed, hibernated;
     uint32_t bytes;
 };
 struct leat_msg_producer_id {
@@ -286,7 +286,7 @@ struct leat_msg_accounts {
     uint64_t segments;                 /* owner: closed with all their copies */
     uint64_t control_rpcs;             /* owner: OPEN and CLOSE: two per segment and backup */
     uint64_t open_rpcs;                /* of these OPEN */
-    uint64_t park_rpcs, resume_rpcs, flush_rpcs, other_rpcs;
+    uint64_t hibernate_rpcs, resume_rpcs, flush_rpcs, other_rpcs;
     uint64_t lost_backups, replaced_copies;
     /* Not sums but as it is now. Segment buffers in use, of its own logs and of others' copies. */
     uint64_t own_buffer_bytes, copy_buffer_bytes;

@@ -433,7 +433,7 @@ static void segments_answer(void *actor, struct leat_mail *mail)
             struct leat_msg_segment_copy out = {{node, (uint32_t)strlen(node)},
                                                 copy->complete,
                                                 copy->closed,
-                                                copy->parked,
+                                                copy->hibernated,
                                                 copy->bytes};
             leat_msg_segment_copy_write(&writer, &out);
         }

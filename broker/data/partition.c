@@ -22,7 +22,7 @@ static bool partition_on_last_damaged(void *owner, struct leat_log *log, struct 
 static leat_err partition_on_damaged(void *owner, const struct leat_segment *seg);
 
 enum {
-    CARE_IDLE_TICKS = 60, /* parked logs are looked at about once a minute, spread evenly */
+    CARE_IDLE_TICKS = 60, /* hibernated logs are looked at about once a minute, spread evenly */
     PRODUCER_EXPIRY_MS = 24 * 60 * 60 * 1000,
 };
 
@@ -95,7 +95,8 @@ leat_err leat_partition_create(struct leat_core *core, struct leat_stream *strea
  *
  * SUBTLE: a long wait on any core counts, since all cores share one pool. (1) The logs of core 1 have 3,700 heads of
  * the 4,096 that there is room for, and are idle. (2) The logs of core 2 want heads: core 2's own idle heads are
- * parked each second, and go to core 2's next logs. (3) No append waits on core 1, so its heads stay for a minute. */
+ * hibernated each second, and go to core 2's next logs. (3) No append waits on core 1, so its heads stay for a
+ * minute. */
 static bool room_is_short(const struct leat_core *core)
 {
     struct leat_node *node = core->node;
@@ -118,12 +119,13 @@ static bool partition_memory_is_full(void *owner, bool spare, uint64_t bytes)
 }
 
 /* Ten thousand open, idle heads leave no room for the head of an active log. */
-static uint64_t park_after_us(const struct leat_core *core)
+static uint64_t hibernate_after_us(const struct leat_core *core)
 {
-    uint64_t wanted = core->node->options.park_after_us;
-    if (wanted == 0) wanted = LEAT_NODE_PARK_AFTER_US;
+    uint64_t wanted = core->node->options.hibernate_after_us;
+    if (wanted == 0) wanted = LEAT_NODE_HIBERNATE_AFTER_US;
     bool pressed = room_is_short(core) || leat_node_pool_pressed(core->node, leat_core_now(core));
-    return pressed && wanted > LEAT_NODE_PARK_PRESSED_US ? LEAT_NODE_PARK_PRESSED_US : wanted;
+    return pressed && wanted > LEAT_NODE_HIBERNATE_PRESSED_US ? LEAT_NODE_HIBERNATE_PRESSED_US
+                                                              : wanted;
 }
 
 leat_err leat_partition_open(struct leat_partition *partition, struct leat_segment *const *segs,
@@ -140,7 +142,7 @@ leat_err leat_partition_open(struct leat_partition *partition, struct leat_segme
         .settings = desc->settings,
         .incarnation = node->incarnation,
         .durability = leat_replicate_durability(&desc->settings),
-        .park_after_us = park_after_us(partition->core),
+        .hibernate_after_us = hibernate_after_us(partition->core),
         .producer_expiry_ms = PRODUCER_EXPIRY_MS,
         .remade = desc->remade,
         .restore_budget = &core->data->restore_budget,
@@ -241,7 +243,7 @@ static void partition_on_dirty(void *owner, struct leat_log *log)
     (void)log;
     if (!leat_list_empty(&partition->dirty)) return;
     leat_list_push_back(&core->data->dirty_logs, &partition->dirty);
-    leat_partition_watch(partition); /* the log was parked */
+    leat_partition_watch(partition); /* the log was hibernated */
 }
 
 static void partition_on_acked(void *owner, struct leat_log *log)
@@ -428,7 +430,7 @@ void leat_partition_care(struct leat_core *core)
         return;
     }
     struct leat_log_info info;
-    uint64_t park_us = park_after_us(core);
+    uint64_t hibernate_us = hibernate_after_us(core);
     LEAT_LIST_EACH(&core->data->care_logs, link)
     {
         struct leat_partition *partition = LEAT_CONTAINER(link, struct leat_partition, care);
@@ -438,7 +440,7 @@ void leat_partition_care(struct leat_core *core)
          * ever. */
         if (partition->moving != NULL) leat_log_care(partition->log);
         if (leat_partition_goes(partition)) continue;
-        leat_log_park_after_set(partition->log, park_us);
+        leat_log_hibernate_after_set(partition->log, hibernate_us);
         leat_log_care(partition->log);
         front_damage_tell(core, partition);
         bool due = partition->backfill == LEAT_BACKFILL_DUE;

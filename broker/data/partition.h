@@ -136,7 +136,7 @@ struct leat_opener {
     struct leat_log_ref refs[LEAT_OPENER_LOGS_MAX];
 };
 
-/** A log that the stopping core has counted is parked, or gone. Once for each. */
+/** A log that the stopping core has counted is hibernated, or gone. Once for each. */
 void leat_core_log_stopped(struct leat_core *core);
 /** Stop a log that the stopping core has counted. */
 void leat_core_log_stop(struct leat_core *core, struct leat_partition *partition);
@@ -162,7 +162,7 @@ void leat_partition_watch(struct leat_partition *partition);
 leat_err leat_partition_hope(const struct leat_partition *partition, const struct leat_read *read);
 /** The read did not find segments that may still come. */
 bool leat_partition_lacks(const struct leat_partition *partition, const struct leat_read *read);
-/** Called every tick: retention, parking. */
+/** Called every tick: retention, hibernating. */
 void leat_partition_care(struct leat_core *core);
 /** Asserts what is true of a core's logs and replicas between two turns: leat_actor_ops.check of a core. */
 void leat_core_check(const void *actor);

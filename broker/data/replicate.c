@@ -288,7 +288,7 @@ void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accou
     accounts->segments += own->segments;
     accounts->control_rpcs += own->control_rpcs;
     accounts->open_rpcs += own->open_rpcs;
-    accounts->park_rpcs += own->park_rpcs;
+    accounts->hibernate_rpcs += own->hibernate_rpcs;
     accounts->resume_rpcs += own->resume_rpcs;
     accounts->flush_rpcs += own->flush_rpcs;
     accounts->other_rpcs += own->other_rpcs;

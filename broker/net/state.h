@@ -44,7 +44,7 @@ enum leat_node_life {
     LEAT_LIFE_READY,    /* its coordinator is, and the node is not started yet */
     LEAT_LIFE_COMES_UP, /* bringup.c */
     LEAT_LIFE_UP,       /* all cores have made their logs */
-    LEAT_LIFE_STOPS,    /* its logs are parked: stop.c */
+    LEAT_LIFE_STOPS,    /* its logs are hibernated: stop.c */
     LEAT_LIFE_GIVES_UP, /* stopped before it was up */
 };
 
@@ -122,7 +122,7 @@ static inline void leat_node_enter(struct leat_node *node, enum leat_node_life t
     LEAT_ASSERT(follow[node->life] & 1u << to);
     __atomic_store_n(&node->life, to, __ATOMIC_RELAXED);
 }
-/** Its logs are there: it serves, or parks them. */
+/** Its logs are there: it serves, or hibernates them. */
 static inline bool leat_node_is_up(const struct leat_node *node)
 {
     enum leat_node_life life = __atomic_load_n(&node->life, __ATOMIC_RELAXED);

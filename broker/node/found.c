@@ -201,7 +201,7 @@ static leat_err cut_for_another(struct leat_node *node, const struct leat_found 
 {
     *out_fate = LEAT_FATE_REPLICA;
     leat_store_role_set(node->store, found->seg, LEAT_SEGMENT_REPLICA, found->seg->writer);
-    leat_store_found_park(node->store, found);
+    leat_store_found_hibernate(node->store, found);
     return LEAT_OK;
 }
 

@@ -105,7 +105,7 @@ void leat_node_stop(struct leat_node *node)
         leat_core_mail(core, 0, &node->stop_mail, stop_deliver_core);
         return;
     }
-    /* Not up: no log was made, nothing is to be parked. */
+    /* Not up: no log was made, nothing is to be hibernated. */
     for (uint32_t i = 0; i < node->options.cores; i++)
         node->cores[i].stopped = true;
     leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
@@ -114,6 +114,6 @@ void leat_node_stop(struct leat_node *node)
 bool leat_node_pool_is_spent(const struct leat_node *node)
 {
     if (node->life != LEAT_LIFE_STOPS || node->rc != LEAT_OK) return false;
-    if (!leat_store_is_on_disk(node->store) && !LEAT_BUG(UNPARKED_IS_SPENT)) return false;
+    if (!leat_store_is_on_disk(node->store) && !LEAT_BUG(WOKEN_IS_SPENT)) return false;
     return atomic_load_explicit(&node->complaint_count, memory_order_relaxed) == 0;
 }

@@ -154,7 +154,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         return;
     }
     struct leat_extent end = end_wanted(record, info->segment.v, info->epoch);
-    if (info->state == LEAT_SEGMENT_PARKED && info->only_start)
+    if (info->state == LEAT_SEGMENT_HIBERNATED && info->only_start)
         it->places[it->count] =
             (struct leat_segment_place){info->seg->file, info->seg->file_offset, 0};
     bool holds = end.bytes != 0 && begins_with(info, end);
@@ -202,7 +202,7 @@ static void rows_filter(struct collecting *it)
     it->count = kept;
 }
 
-/* ---- parked without a batch: the file says which segment precedes it ---- */
+/* ---- hibernated without a batch: the file says which segment precedes it ---- */
 
 static void starts_read(struct collecting *it);
 

@@ -5,10 +5,10 @@
  * This node asks the target whether it has met as many other nodes as the stream's appends need. A target that has
  * just joined still waits for memory on the other nodes, and this node stops no log until the target has memory
  * there, but waits some seconds at most. Then this node stops every log of the streamlet: the log takes no more
- * appends, has all of them acked, and has its head parked on all copies. A log whose flush fails meanwhile ends where
- * its copies' disks have it; the bytes after that were not acked. Then the coordinator commits where each log ends
- * and which node owns them next (LEAT_COORDINATE_MOVE). From this request on, this node never acts in the same epoch
- * again, whatever the answer: the coordinator tells all nodes the outcome (handover.h). A refused move gives the
+ * appends, has all of them acked, and has its head hibernated on all copies. A log whose flush fails meanwhile ends
+ * where its copies' disks have it; the bytes after that were not acked. Then the coordinator commits where each log
+ * ends and which node owns them next (LEAT_COORDINATE_MOVE). From this request on, this node never acts in the same
+ * epoch again, whatever the answer: the coordinator tells all nodes the outcome (handover.h). A refused move gives the
  * streamlet back under a new epoch. Where a log can't go after all, because its disk has failed meanwhile, the
  * coordinator is not asked, and the other logs take appends again. */
 #ifndef LEAT_BROKER_OWNERSHIP_MOVE_H

@@ -3,7 +3,7 @@
  *
  * The steps: open -> closed by its row at the decided length -> own. Each step is as durable as the stream's acks
  * before the next, so after a crash the replica is at one of these steps. Where its writer might still write into its
- * memory, the replica is parked before it is closed. */
+ * memory, the replica is hibernated before it is closed. */
 #include <string.h>
 
 #include "base/bug.h"
@@ -98,10 +98,10 @@ static void close_at(struct backup_request *request)
 {
     struct leat_segment *seg = request->rep->seg;
     const struct rep_body *body = &request->body;
-    if (seg->state >= LEAT_SEGMENT_PARKED) cut(request);
+    if (seg->state >= LEAT_SEGMENT_HIBERNATED) cut(request);
     if (body->next_offset) seg->next_offset = body->next_offset;
     if (body->max_timestamp_ms != INT64_MIN) seg->max_timestamp_ms = body->max_timestamp_ms;
-    if (!seg->buffer) seg->flushed = true; /* parked: its bytes are in the file */
+    if (!seg->buffer) seg->flushed = true; /* hibernated: its bytes are in the file */
     backup_close(request, on_step_done);
 }
 
@@ -116,7 +116,7 @@ static void adopt_step(struct backup_request *request)
     case LEAT_SEGMENT_OPEN:
         seg->extent = request->body.extent;
         if (!is_ours(rep)) {
-            backup_store(request, LEAT_STORE_PARK, on_step_done); /* which scans it */
+            backup_store(request, LEAT_STORE_HIBERNATE, on_step_done); /* which scans it */
             return;
         }
         /* Scanned before, and not written to since. */
@@ -126,7 +126,7 @@ static void adopt_step(struct backup_request *request)
         seg->max_timestamp_ms = scan.max_timestamp_ms;
         close_at(request);
         return;
-    case LEAT_SEGMENT_PARKED:
+    case LEAT_SEGMENT_HIBERNATED:
         close_at(request);
         return;
     default:
@@ -145,13 +145,13 @@ static void adopt_step(struct backup_request *request)
     }
 }
 
-/* Could the replica be cut to `extent`? The store scans open replicas when they are parked. */
+/* Could the replica be cut to `extent`? The store scans open replicas when they are hibernated. */
 static bool may_hold(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
     if (rep->damaged || rep->drop_wanted || seg->incomplete) return false;
-    if (seg->state >= LEAT_SEGMENT_PARKED)
+    if (seg->state >= LEAT_SEGMENT_HIBERNATED)
         return leat_extent_equal(seg->extent, extent) || backup_begins(rep, extent) != NULL;
     if (!seg->buffer || extent.bytes > seg->capacity) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
@@ -173,7 +173,7 @@ static bool is_further(const struct replica *rep, const struct replica *than,
     if (leat_segment_is_damaged(rep->seg) != leat_segment_is_damaged(than->seg))
         return leat_segment_is_damaged(than->seg);
     if (a_cut != b_cut) return b_cut;
-    if (a != b && (a >= LEAT_SEGMENT_PARKED || b >= LEAT_SEGMENT_PARKED)) return a > b;
+    if (a != b && (a >= LEAT_SEGMENT_HIBERNATED || b >= LEAT_SEGMENT_HIBERNATED)) return a > b;
     return rep->flushed > than->flushed;
 }
 
@@ -271,7 +271,7 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     if (!rc && (!its || !may_hold(rep, body.extent) || leat_segment_is_damaged(rep->seg)))
         rc = leat_backup_look_any(backup, body.log, body.segment, body.extent);
     /* Its writer would go on after the cut. */
-    if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;
+    if (!rc && rep->seg->state < LEAT_SEGMENT_HIBERNATED && !is_ours(rep)) rc = LEAT_E_AGAIN;
     if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
     if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED &&
         leat_extent_equal(rep->seg->extent, body.extent)) {

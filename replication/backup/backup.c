@@ -318,7 +318,8 @@ bool backup_is_written(const struct replica *rep)
 {
     if (!rep->writer || rep->writer->fenced) return false;
     enum leat_segment_state state = rep->seg->state;
-    return state < LEAT_SEGMENT_PARKED || (state == LEAT_SEGMENT_PARKED && rep->busy); /* RESUME */
+    return state < LEAT_SEGMENT_HIBERNATED ||
+           (state == LEAT_SEGMENT_HIBERNATED && rep->busy); /* RESUME */
 }
 
 /* SUBTLE: a deletion does not prove that the writer has stopped writing.

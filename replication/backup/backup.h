@@ -68,9 +68,9 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
  * `extent`, becomes the node's own closed segment, as durable as the stream's acks, and the backup forgets the
  * replica. next_offset 0, max_timestamp_ms INT64_MIN: taken from the bytes. on_done, later and once, with the
  * segment: no log owns the segment yet, but the store's events about it go to actor `to` from now on. Errors (on_done
- * never runs): LEAT_E_NOT_FOUND: no complete replica here that could be cut to this extent (a longer parked or closed
- * replica could only after leat_backup_look() has found that it begins so); LEAT_E_STALE_EPOCH: a later owner counts
- * the replica, so this node does not own the log any more; LEAT_E_AGAIN: the replica is busy, ask again;
+ * never runs): LEAT_E_NOT_FOUND: no complete replica here that could be cut to this extent (a longer hibernated or
+ * closed replica could only after leat_backup_look() has found that it begins so); LEAT_E_STALE_EPOCH: a later owner
+ * counts the replica, so this node does not own the log any more; LEAT_E_AGAIN: the replica is busy, ask again;
  * LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK. Thread: owner.
  */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
@@ -81,7 +81,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            void *arg) LEAT_NODISCARD;
 /**
  * The way back: a segment of this node's own, of a log that another node owns by now, becomes a replica, which is
- * kept until the new owner decides. seg: closed or parked, in no log, without holders of its bytes, its owner_actor
+ * kept until the new owner decides. seg: closed or hibernated, in no log, without holders of its bytes, its owner_actor
  * is the backup's. useless: the bytes are not those of its extent, so the replica counts for nothing.
  * LEAT_E_NO_MEMORY: nothing was done.
  * Thread: owner.
@@ -139,7 +139,7 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_segment_id segment, struct leat_extent extent,
                            void (*on_done)(void *arg, leat_err rc), void *arg) LEAT_NODISCARD;
 /**
- * Does this replica, which is parked or closed and longer, begin with exactly these bytes? The replica is read.
+ * Does this replica, which is hibernated or closed and longer, begin with exactly these bytes? The replica is read.
  * LEAT_OK: on_done, later and once; from then on the replica may be served, adopted and flushed with this extent.
  * Errors (on_done never runs): LEAT_E_NOT_FOUND: it can't begin so, or the answer is known; LEAT_E_AGAIN,
  * LEAT_E_NO_MEMORY. Thread: owner.
@@ -152,7 +152,7 @@ leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct le
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
                               struct leat_segment_id segment,
                               struct leat_extent extent) LEAT_NODISCARD;
-/** Is a whole closed or parked replica with exactly these bytes here? Thread: owner. */
+/** Is a whole closed or hibernated replica with exactly these bytes here? Thread: owner. */
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent);
 /** The node owns the log under `epoch` and has all its segments: the remaining replicas of the log are dropped,
@@ -181,11 +181,11 @@ struct leat_replica_info {
     uint32_t version;
     enum leat_segment_state state;
     bool incomplete, settled, damaged;
-    bool provisional;          /* CLOSED: see leat_segment.provisional */
-    bool torn;                 /* PARKED: see leat_segment.torn */
-    bool mark;                 /* whole, started, not closed; extent is what the scan or the parking
+    bool provisional; /* CLOSED: see leat_segment.provisional */
+    bool torn;        /* HIBERNATED: see leat_segment.torn */
+    bool mark;        /* whole, started, not closed; extent is what the scan or the hibernating
                                   record says. Marks of a live writer may grow while being looked at */
-    struct leat_extent extent; /* CLOSED, PARKED: all of it; else of the valid prefix */
+    struct leat_extent extent; /* CLOSED, HIBERNATED: all of it; else of the valid prefix */
     struct leat_extent previous;
     uint64_t base_offset, next_offset;
     bool only_start;
@@ -208,7 +208,7 @@ void leat_backup_each(struct leat_backup *backup, const struct leat_log_ref *log
 
 /* ---- status ---- */
 struct leat_backup_status {
-    uint32_t replicas, replicas_open, replicas_parked, replicas_unsettled, writers;
+    uint32_t replicas, replicas_open, replicas_hibernated, replicas_unsettled, writers;
     uint64_t arena_used_bytes, unflushed_bytes, flush_bytes_per_second;
     struct leat_rep_accounts accounts;
 };

@@ -27,10 +27,10 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
     for (unsigned i = 0, known = 0; i < LEAT_BEGINS_MAX; i++)
         if (backup_begins(rep, rep->looked[i].extent)) out->begins[known++] = rep->looked[i].extent;
     bool disk = seg->durability == LEAT_DURABILITY_DISK;
-    out->durable = seg->state == LEAT_SEGMENT_PARKED ||
+    out->durable = seg->state == LEAT_SEGMENT_HIBERNATED ||
                    (seg->state == LEAT_SEGMENT_CLOSED &&
                     (seg->flushed || (disk && rep->flushed >= seg->extent.bytes)));
-    if (seg->state == LEAT_SEGMENT_PARKED) {
+    if (seg->state == LEAT_SEGMENT_HIBERNATED) {
         out->mark = !rep->damaged && !seg->incomplete;
         out->torn = seg->integrity == LEAT_INTEGRITY_TORN;
         out->only_start = seg->next_offset == seg->base_offset;
@@ -102,8 +102,8 @@ void leat_backup_status(const struct leat_backup *backup, struct leat_backup_sta
     {
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
         if (!rep->seg) continue;
-        if (rep->seg->state == LEAT_SEGMENT_PARKED) out->replicas_parked++;
-        if (rep->seg->state < LEAT_SEGMENT_PARKED) out->replicas_open++;
+        if (rep->seg->state == LEAT_SEGMENT_HIBERNATED) out->replicas_hibernated++;
+        if (rep->seg->state < LEAT_SEGMENT_HIBERNATED) out->replicas_open++;
         if (!rep->settled) out->replicas_unsettled++;
     }
 }

@@ -4,7 +4,7 @@
  * SUBTLE: bytes after a committed end belong to no log, but the bytes before the end may be on no other node.
  *  1. X has acked 0..100, with B's copy. The next write fails on X's disk, so 100..120 is not acked; B has 0..120.
  *  2. The log moves to Y, and its committed end is where it is safe (multilog/move.c): 100.
- *  3. Before Y has the bytes the power goes. X and B come back, and find 0..120, parked, or even closed: the last
+ *  3. Before Y has the bytes the power goes. X and B come back, and find 0..120, hibernated, or even closed: the last
  *     write is complete on both disks.
  *  4. If only copies of exactly 0..100 counted, the log would wait for good, though two disks have these bytes.
  * The row of such a replica has the prefix id of its whole length, and of no shorter prefix. So its bytes are read,
@@ -30,8 +30,8 @@ struct backup_look {
 static bool is_longer(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
-    return seg && seg->state >= LEAT_SEGMENT_PARKED && extent.bytes >= LEAT_ENTRY_HEADER_BYTES &&
-           extent.bytes < seg->extent.bytes;
+    return seg && seg->state >= LEAT_SEGMENT_HIBERNATED &&
+           extent.bytes >= LEAT_ENTRY_HEADER_BYTES && extent.bytes < seg->extent.bytes;
 }
 
 static bool is_in_file(const struct replica *rep)

@@ -44,7 +44,8 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent, bool
         return false;
     if (rep->adopting && !LEAT_BUG(SERVED_AMID_ADOPTION)) return false;
     if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
-    if (seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, extent)) return true;
+    if (seg->state >= LEAT_SEGMENT_HIBERNATED && leat_extent_equal(seg->extent, extent))
+        return true;
     if (!whole && backup_begins(rep, extent)) return true;
     if (!seg->buffer || rep->move_wanted) return false;
     memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
@@ -56,7 +57,8 @@ static bool holds(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
-    if (seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, extent)) return true;
+    if (seg->state >= LEAT_SEGMENT_HIBERNATED && leat_extent_equal(seg->extent, extent))
+        return true;
     if (backup_begins(rep, extent)) return true;
     if (LEAT_BUG(REPAIR_UNCHECKED) && !extent.crc) return true;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
@@ -130,7 +132,7 @@ static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
     serve->ticket = *ticket;
     serve->count = pull->count;
     /* passed_bytes is only for the whole replica: a longer replica that is cut here has valid bytes after the cut. */
-    if (seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, pull->extent))
+    if (seg->state >= LEAT_SEGMENT_HIBERNATED && leat_extent_equal(seg->extent, pull->extent))
         serve->passed_bytes = seg->passed_bytes;
     serve->piece = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)(serve + 1) + ANSWER_HEAD_BYTES,
                                             (uintptr_t)BLOCK_BYTES);
@@ -487,7 +489,8 @@ bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log
         if (!seg || seg->id.v != segment.v || !leat_log_ref_equal(seg->log, log)) continue;
         bool whole =
             !rep->damaged && !rep->drop_wanted && !seg->incomplete && !leat_segment_is_damaged(seg);
-        if (whole && seg->state >= LEAT_SEGMENT_PARKED && leat_extent_equal(seg->extent, extent))
+        if (whole && seg->state >= LEAT_SEGMENT_HIBERNATED &&
+            leat_extent_equal(seg->extent, extent))
             return true;
     }
     return false;
@@ -539,7 +542,7 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;
     const struct leat_segment *seg = rep->seg;
-    bool open = seg->state < LEAT_SEGMENT_PARKED && seg->durability == LEAT_DURABILITY_DISK;
+    bool open = seg->state < LEAT_SEGMENT_HIBERNATED && seg->durability == LEAT_DURABILITY_DISK;
     request->rep = rep;
     request->on_flushed = on_done;
     request->adopted_arg = arg;

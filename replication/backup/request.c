@@ -232,14 +232,14 @@ static leat_err start_request(struct backup_request *request)
     switch (request->kind) {
     case LEAT_REP_CLOSE:
         return start_close(request);
-    case LEAT_REP_PARK:
+    case LEAT_REP_HIBERNATE:
         if (!open || seg->incomplete) return LEAT_E_INVALID;
         if (!ends_with(seg, body->extent)) return LEAT_E_DAMAGED;
         seg->extent = body->extent;
-        backup_store(request, LEAT_STORE_PARK, on_done); /* which scans it */
+        backup_store(request, LEAT_STORE_HIBERNATE, on_done); /* which scans it */
         return LEAT_OK;
     case LEAT_REP_RESUME:
-        if (seg->state != LEAT_SEGMENT_PARKED || !rep->writer || !rep->writer->at_store)
+        if (seg->state != LEAT_SEGMENT_HIBERNATED || !rep->writer || !rep->writer->at_store)
             return LEAT_E_INVALID;
         seg->version = body->version; /* goes along with the row that erases the record */
         request->req.arena = rep->writer->at_store;

@@ -205,7 +205,8 @@ void backup_move_over(struct replica *rep);
 bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
 
 /* look.c */
-/** Of a parked or closed replica that is longer, and known to begin with exactly this prefix: the look; else NULL. */
+/** Of a hibernated or closed replica that is longer, and known to begin with exactly this prefix: the look; else
+ * NULL. */
 const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent);
 /** Looks at a replica that may begin so and was not looked at yet. LEAT_OK: on_done later and once, and there may be
  * more such replicas; LEAT_E_NOT_FOUND: none; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. */

@@ -17,18 +17,18 @@ enum {
 enum leat_rep_kind {
     LEAT_REP_ATTACH = LEAT_NODE_KIND_REPLICATION, /* begin of a session: grant of memory, load */
     LEAT_REP_OPEN,                                /* a buffer and a place on disk; may be refused */
-    LEAT_REP_CLOSE,    /* complete: flush afterwards, give the buffer back */
-    LEAT_REP_PARK,     /* flush, record (length, CRC), give the buffer back; stays open */
-    LEAT_REP_RESUME,   /* erase the record, a fresh buffer */
-    LEAT_REP_COMPLETE, /* a replacement is identical now */
-    LEAT_REP_DROP,     /* trimmed, or not wanted any more */
-    LEAT_REP_RESTAMP,  /* rows: another version */
-    LEAT_REP_FLUSH,    /* rows: make bytes durable */
-    LEAT_REP_AUDIT,    /* which replicas has no owner confirmed? */
-    LEAT_REP_SETTLE,   /* rows: keep or drop */
-    LEAT_REP_PULL,     /* any node: a piece of a replica that is closed, parked or fenced */
-    LEAT_REP_SEAL,     /* a new owner: cut one of an old epoch to the decided end, and close it */
-    LEAT_REP_ASK,      /* are you there? */
+    LEAT_REP_CLOSE,     /* complete: flush afterwards, give the buffer back */
+    LEAT_REP_HIBERNATE, /* flush, record (length, CRC), give the buffer back; stays open */
+    LEAT_REP_RESUME,    /* erase the record, a fresh buffer */
+    LEAT_REP_COMPLETE,  /* a replacement is identical now */
+    LEAT_REP_DROP,      /* trimmed, or not wanted any more */
+    LEAT_REP_RESTAMP,   /* rows: another version */
+    LEAT_REP_FLUSH,     /* rows: make bytes durable */
+    LEAT_REP_AUDIT,     /* which replicas has no owner confirmed? */
+    LEAT_REP_SETTLE,    /* rows: keep or drop */
+    LEAT_REP_PULL,      /* any node: a piece of a replica that is closed, hibernated or fenced */
+    LEAT_REP_SEAL,      /* a new owner: cut one of an old epoch to the decided end, and close it */
+    LEAT_REP_ASK,       /* are you there? */
 };
 
 /* ---- how requests reach other nodes: by link/, or by a test's world ---- */
@@ -60,7 +60,7 @@ struct leat_rep_accounts {
     uint64_t segments;     /* closed with all their copies */
     uint64_t control_rpcs; /* OPEN and CLOSE that were answered: 2 per segment and backup */
     uint64_t open_rpcs;    /* of these the OPEN */
-    uint64_t park_rpcs, resume_rpcs, flush_rpcs;
+    uint64_t hibernate_rpcs, resume_rpcs, flush_rpcs;
     uint64_t other_rpcs; /* restamp, complete, drop, audit, settle, attach */
     uint64_t refused_opens, lost_backups, replaced_copies, recopied_bytes, versions;
 };

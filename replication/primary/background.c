@@ -236,9 +236,9 @@ static void rows_judge(struct rep_peer *peer, uint32_t count, struct leat_msg_re
         if (reader->failed) return;
         enum verdict verdict = judge(peer, &row);
         if (verdict == VERDICT_LATER) continue;
-        /* Only what was closed or parked is known to have no writes on their way. */
+        /* Only what was closed or hibernated is known to have no writes on their way. */
         bool may_land =
-            peer->cut && row.state < LEAT_SEGMENT_PARKED && !LEAT_BUG(PLACE_AMID_WRITES);
+            peer->cut && row.state < LEAT_SEGMENT_HIBERNATED && !LEAT_BUG(PLACE_AMID_WRITES);
         unsigned word = verdict == VERDICT_KEEP ? REP_SETTLE_KEEP
                         : may_land              ? REP_SETTLE_LEAVE
                                                 : REP_SETTLE_DROP;
@@ -408,16 +408,16 @@ bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segmen
     if (!set || !rep_set_is_started(set) || rep_set_is_closed(set) || set->dropping ||
         log->releasing || log->fenced)
         return false;
-    /* SUBTLE: (1) A slow backup is left amid a write. (2) The head is to be parked: it may not before the write has
-     * ended, which takes seconds. (3) Appends to a head that parks wait until it has. */
-    if (set->writes && !rep_set_is_parked(set)) return true;
+    /* SUBTLE: (1) A slow backup is left amid a write. (2) The head is to be hibernated: it may not before the write has
+     * ended, which takes seconds. (3) Appends to a head that hibernates wait until it has. */
+    if (set->writes && !rep_set_is_hibernated(set)) return true;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete) return true;
     }
     if (set->copy_count >= rep_wanted(log)) return false;
-    if (!rep_set_is_parked(set)) return rep_place_choose(set) != NULL;
-    if (LEAT_BUG(PARKED_UNCOPIED)) return false;
+    if (!rep_set_is_hibernated(set)) return rep_place_choose(set) != NULL;
+    if (LEAT_BUG(HIBERNATED_UNCOPIED)) return false;
     /* Asked seldom: a node that refused may have room now. */
     memset(set->refused, 0, sizeof set->refused);
     return rep_now(primary) >= set->lost_us + grace(primary) && rep_place_choose(set) &&

@@ -23,14 +23,14 @@ static void set_check(const struct leat_primary_log *log, const struct rep_set *
     LEAT_ASSERT_CMP(set->stamped, <=, log->version);
     /* The log asks for one of these at a time. */
     unsigned asked = (set->reserve != NULL) + (set->commit != NULL) + (set->close != NULL) +
-                     (set->park != NULL) + (set->resume != NULL);
+                     (set->hibernate != NULL) + (set->resume != NULL);
     LEAT_ASSERT_CMP(asked, <=, 1);
-    /* Each request is asked in its states; RESERVING, PARKING and RESUMING are those of a request. */
+    /* Each request is asked in its states; RESERVING, HIBERNATING and RESUMING are those of a request. */
     LEAT_ASSERT((set->reserve != NULL) == (set->state == REP_SET_RESERVING));
     LEAT_ASSERT(set->commit == NULL || set->state == REP_SET_STARTED);
     LEAT_ASSERT(set->close == NULL || set->state == REP_SET_CLOSED);
-    LEAT_ASSERT(set->park == NULL || rep_set_is_parked(set));
-    LEAT_ASSERT(set->park != NULL || set->state != REP_SET_PARKING);
+    LEAT_ASSERT(set->hibernate == NULL || rep_set_is_hibernated(set));
+    LEAT_ASSERT(set->hibernate != NULL || set->state != REP_SET_HIBERNATING);
     LEAT_ASSERT(set->resume == NULL || set->state == REP_SET_RESUMING ||
                 set->state == REP_SET_STARTED);
     LEAT_ASSERT(set->resume != NULL || set->state != REP_SET_RESUMING);

@@ -11,8 +11,8 @@ void rep_copy_enter(struct rep_copy *copy, enum rep_copy_state to)
     LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     static const unsigned follow[] = {
         [REP_COPY_OPENING] = 1u << REP_COPY_OPEN | 1u << REP_COPY_CLOSED,
-        [REP_COPY_OPEN] = 1u << REP_COPY_PARKED | 1u << REP_COPY_CLOSED,
-        [REP_COPY_PARKED] = 1u << REP_COPY_OPEN,
+        [REP_COPY_OPEN] = 1u << REP_COPY_HIBERNATED | 1u << REP_COPY_CLOSED,
+        [REP_COPY_HIBERNATED] = 1u << REP_COPY_OPEN,
         [REP_COPY_CLOSED] = 0,
     };
     LEAT_ASSERT(follow[copy->state] & 1u << to);
@@ -25,7 +25,8 @@ static void on_op_done(struct leat_link_call *call, leat_err rc, const struct le
 
 static uint64_t patience(const struct leat_primary *primary, unsigned kind)
 {
-    bool flushes = kind == LEAT_REP_PARK || kind == LEAT_REP_COMPLETE || kind == LEAT_REP_RESUME;
+    bool flushes =
+        kind == LEAT_REP_HIBERNATE || kind == LEAT_REP_COMPLETE || kind == LEAT_REP_RESUME;
     return flushes ? primary->options.flush_us : primary->options.answer_us;
 }
 
@@ -140,9 +141,9 @@ static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_a
         LEAT_ASSERT_CMP(copy->peer->open_count, >, 0);
         copy->peer->open_count--;
         return;
-    case LEAT_REP_PARK:
-        rep_copy_enter(copy, REP_COPY_PARKED);
-        accounts->park_rpcs++;
+    case LEAT_REP_HIBERNATE:
+        rep_copy_enter(copy, REP_COPY_HIBERNATED);
+        accounts->hibernate_rpcs++;
         return;
     case LEAT_REP_RESUME:
         on_resumed(copy, answer);
@@ -235,7 +236,7 @@ void rep_copy_remove(struct rep_copy *copy)
     while (set->copies[at] != copy)
         at++;
     set->copies[at] = set->copies[--set->copy_count];
-    if (copy->state == REP_COPY_OPEN || copy->state == REP_COPY_PARKED) {
+    if (copy->state == REP_COPY_OPEN || copy->state == REP_COPY_HIBERNATED) {
         LEAT_ASSERT_CMP(copy->peer->open_count, >, 0);
         copy->peer->open_count--;
     }
@@ -268,7 +269,7 @@ void rep_copy_lost(struct rep_copy *copy)
         if (copy->stamp_sent + 1 > log->need) log->need = copy->stamp_sent + 1;
         if (log->need > log->version) log->version = log->need;
     }
-    if (rep_set_is_closed(set) || rep_set_is_parked(set)) set->lost_us = rep_now(log->primary);
+    if (rep_set_is_closed(set) || rep_set_is_hibernated(set)) set->lost_us = rep_now(log->primary);
     memset(set->refused, 0, sizeof set->refused);
     rep_copy_remove(copy);
     if (rep_set_is_closed(set) && !set->dropping) rep_set_settle(set);
@@ -306,7 +307,7 @@ bool rep_copy_is_plain(const struct rep_copy *copy)
     const struct rep_set *set = copy->set;
     if (!set || copy->state != REP_COPY_OPEN || copy->incomplete || !copy->counted) return false;
     return !rep_is_disk(set->log) && copy->stamp == set->log->version && !rep_set_is_closed(set) &&
-           !set->dropping && !rep_set_is_parked(set) && !set->evict;
+           !set->dropping && !rep_set_is_hibernated(set) && !set->evict;
 }
 
 static void on_written(struct leat_rmem_write *done, leat_err rc)
@@ -447,8 +448,8 @@ void rep_copy_step(struct rep_copy *copy)
         step_closed(copy);
         return;
     }
-    if (copy->state == REP_COPY_PARKED) {
-        if (!rep_set_is_parked(set)) (void)ask(copy, LEAT_REP_RESUME, set->seg->extent);
+    if (copy->state == REP_COPY_HIBERNATED) {
+        if (!rep_set_is_hibernated(set)) (void)ask(copy, LEAT_REP_RESUME, set->seg->extent);
         return;
     }
     bool there = copy->done == set->target && copy->writes == 0;
@@ -468,10 +469,10 @@ void rep_copy_step(struct rep_copy *copy)
         return;
     }
     if (LEAT_BUG(ONLY_HEAD_STAMPED) && set->link.next != &log->active) copy->stamp = log->version;
-    if (copy->stamp < log->version && !rep_set_is_parked(set))
+    if (copy->stamp < log->version && !rep_set_is_hibernated(set))
         batch(copy, &copy->peer->restamp);
     else if (!flushed)
         batch(copy, &copy->peer->flush);
-    else if (rep_set_is_parked(set) && there && copy->done == set->seg->extent.bytes)
-        (void)ask(copy, LEAT_REP_PARK, set->seg->extent);
+    else if (rep_set_is_hibernated(set) && there && copy->done == set->seg->extent.bytes)
+        (void)ask(copy, LEAT_REP_HIBERNATE, set->seg->extent);
 }

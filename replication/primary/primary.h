@@ -187,7 +187,7 @@ size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_pe
 
 struct leat_rep_copy_status {
     unsigned node;
-    bool closed, parked, complete;
+    bool closed, hibernated, complete;
     uint32_t bytes; /* done there */
 };
 struct leat_rep_segment_status {

@@ -5,7 +5,7 @@
 
 _Static_assert((int)LEAT_COPY_OPENING == (int)REP_COPY_OPENING, "states of a copy");
 _Static_assert((int)LEAT_COPY_OPEN == (int)REP_COPY_OPEN, "states of a copy");
-_Static_assert((int)LEAT_COPY_PARKED == (int)REP_COPY_PARKED, "states of a copy");
+_Static_assert((int)LEAT_COPY_HIBERNATED == (int)REP_COPY_HIBERNATED, "states of a copy");
 _Static_assert((int)LEAT_COPY_CLOSED == (int)REP_COPY_CLOSED, "states of a copy");
 
 /* ---- logs ---- */
@@ -55,12 +55,12 @@ static bool set_see(const struct rep_set *set, struct leat_set_seen *out_set)
         .reserved = set->state != REP_SET_RESERVING,
         .started = rep_set_is_started(set),
         .closed = rep_set_is_closed(set),
-        .parked = set->state == REP_SET_PARKED || set->state == REP_SET_RESUMING,
-        .want_parked = rep_set_is_parked(set),
+        .hibernated = set->state == REP_SET_HIBERNATED || set->state == REP_SET_RESUMING,
+        .want_hibernated = rep_set_is_hibernated(set),
         .dropping = set->dropping,
         .starts = set->commit && set->commit->from_bytes == 0,
         .closes = set->close != NULL,
-        .parks = set->park != NULL,
+        .hibernates = set->hibernate != NULL,
         .resumes = set->resume != NULL,
         .copy_count = set->copy_count,
     };

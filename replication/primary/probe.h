@@ -37,12 +37,12 @@ struct leat_set_seen {
     struct leat_segment_id id;
     uint32_t capacity, target; /* target: sealed bytes that all copies should have */
     bool reserved;
-    bool started;             /* its start entry may lie anywhere */
-    bool closed;              /* its close entry is on all copies */
-    bool parked, want_parked; /* the local copy is; all are to be */
+    bool started;                     /* its start entry may lie anywhere */
+    bool closed;                      /* its close entry is on all copies */
+    bool hibernated, want_hibernated; /* the local copy is; all are to be */
     bool dropping;
-    bool starts, closes, parks, resumes; /* its log has asked for that, and is not answered */
-    unsigned copy_count;                 /* without the local one */
+    bool starts, closes, hibernates, resumes; /* its log has asked for that, and is not answered */
+    unsigned copy_count;                      /* without the local one */
 };
 /** The next of a log's sets, ascending: of settled sets, which are closed on every copy, or of all other sets. */
 bool leat_set_see_next(const struct leat_primary_log *log, bool settled,
@@ -55,7 +55,7 @@ bool leat_set_see_of(const struct leat_segment *seg, struct leat_set_seen *out_s
 bool leat_set_see_before(const struct leat_set_seen *set, struct leat_set_seen *out_before);
 
 /* ---- copies, and the nodes where they are ---- */
-enum leat_copy_state { LEAT_COPY_OPENING, LEAT_COPY_OPEN, LEAT_COPY_PARKED, LEAT_COPY_CLOSED };
+enum leat_copy_state { LEAT_COPY_OPENING, LEAT_COPY_OPEN, LEAT_COPY_HIBERNATED, LEAT_COPY_CLOSED };
 struct leat_copy_seen {
     const void *at;   /* NULL: none, and a walk begins */
     const void *peer; /* leat_peer_seen.at */

@@ -10,10 +10,10 @@ void rep_set_enter(struct rep_set *set, enum rep_set_state to)
     static const unsigned follow[] = {
         [REP_SET_RESERVING] = 1u << REP_SET_RESERVED,
         [REP_SET_RESERVED] = 1u << REP_SET_STARTED,
-        [REP_SET_STARTED] = 1u << REP_SET_PARKING | 1u << REP_SET_CLOSED,
-        [REP_SET_PARKING] = 1u << REP_SET_PARKED | 1u << REP_SET_STARTED,
-        [REP_SET_PARKED] = 1u << REP_SET_RESUMING,
-        [REP_SET_RESUMING] = 1u << REP_SET_STARTED | 1u << REP_SET_PARKED,
+        [REP_SET_STARTED] = 1u << REP_SET_HIBERNATING | 1u << REP_SET_CLOSED,
+        [REP_SET_HIBERNATING] = 1u << REP_SET_HIBERNATED | 1u << REP_SET_STARTED,
+        [REP_SET_HIBERNATED] = 1u << REP_SET_RESUMING,
+        [REP_SET_RESUMING] = 1u << REP_SET_STARTED | 1u << REP_SET_HIBERNATED,
         [REP_SET_CLOSED] = 0,
     };
     LEAT_ASSERT(follow[set->state] & 1u << to);
@@ -308,28 +308,28 @@ static void close_step(struct rep_set *set)
     answer(&set->close, set->local_rc);
 }
 
-static void park_step(struct rep_set *set)
+static void hibernate_step(struct rep_set *set)
 {
     if (set->local_state == REP_LOCAL_ASKED || set->stamp_busy || set->writes) return;
     if (set->local_state == REP_LOCAL_IDLE) {
         if (any_incomplete(set)) return; /* they need its bytes */
-        rep_local_ask(set, LEAT_STORE_PARK);
+        rep_local_ask(set, LEAT_STORE_HIBERNATE);
         return;
     }
     if (set->local_rc) {
         rep_local_enter(set, REP_LOCAL_IDLE);
         rep_set_enter(set, REP_SET_STARTED);
-        answer(&set->park, set->local_rc);
+        answer(&set->hibernate, set->local_rc);
         return;
     }
-    if (set->state == REP_SET_PARKING) {
-        rep_set_enter(set, REP_SET_PARKED);
-        if (set->park->on_here) set->park->on_here(set->park);
+    if (set->state == REP_SET_HIBERNATING) {
+        rep_set_enter(set, REP_SET_HIBERNATED);
+        if (set->hibernate->on_here) set->hibernate->on_here(set->hibernate);
     }
     for (unsigned i = 0; i < set->copy_count; i++)
-        if (set->copies[i]->state != REP_COPY_PARKED) return;
+        if (set->copies[i]->state != REP_COPY_HIBERNATED) return;
     rep_local_enter(set, REP_LOCAL_IDLE);
-    answer(&set->park, LEAT_OK);
+    answer(&set->hibernate, LEAT_OK);
 }
 
 static void resume_step(struct rep_set *set)
@@ -341,13 +341,13 @@ static void resume_step(struct rep_set *set)
     }
     if (set->local_rc) {
         rep_local_enter(set, REP_LOCAL_IDLE);
-        rep_set_enter(set, REP_SET_PARKED);
+        rep_set_enter(set, REP_SET_HIBERNATED);
         answer(&set->resume, set->local_rc);
         return;
     }
     if (set->state == REP_SET_RESUMING) rep_set_enter(set, REP_SET_STARTED);
     for (unsigned i = 0; i < set->copy_count; i++)
-        if (set->copies[i]->state == REP_COPY_PARKED) return;
+        if (set->copies[i]->state == REP_COPY_HIBERNATED) return;
     rep_local_enter(set, REP_LOCAL_IDLE);
     answer(&set->resume, LEAT_OK);
     rep_mark_dirty(
@@ -436,8 +436,8 @@ void rep_set_step(struct rep_set *set)
         rep_set_commit_try(set);
     else if (set->close)
         close_step(set);
-    else if (set->park)
-        park_step(set);
+    else if (set->hibernate)
+        hibernate_step(set);
     else if (set->resume)
         resume_step(set);
     if (is_quiet(set)) rep_set_settle(set);

@@ -39,7 +39,7 @@ enum {
     REP_ROLLS_AHEAD_US = 1000 * 1000,
     REP_ROLLS_MAX = 3,
     REP_CROWDED_LOOKS = 16,
-    /* Parked heads of a core that are resumed to be copied again, at most: as heads that are rolled, and no more
+    /* Hibernated heads of a core that are resumed to be copied again, at most: as heads that are rolled, and no more
      * bytes than of closed segments. */
     REP_WAKE_US = 50 * 1000,
     REP_WAKES_AHEAD_US = 1000 * 1000,
@@ -50,7 +50,7 @@ enum {
 enum rep_copy_state {
     REP_COPY_OPENING, /* asked for; not part of anything yet */
     REP_COPY_OPEN,
-    REP_COPY_PARKED,
+    REP_COPY_HIBERNATED,
     REP_COPY_CLOSED,
 };
 
@@ -99,15 +99,15 @@ struct rep_write {
 };
 
 /* A segment as its log has asked for it (README.md, "States"). In each state the local copy has this state, and the
- * other copies are on their way to it. A segment can be dropped in any state but PARKING and RESUMING. */
+ * other copies are on their way to it. A segment can be dropped in any state but HIBERNATING and RESUMING. */
 enum rep_set_state {
     REP_SET_RESERVING, /* RESERVE is not answered */
     REP_SET_RESERVED,
-    REP_SET_STARTED,  /* its start entry may lie anywhere: this one, and all below */
-    REP_SET_PARKING,  /* PARK is asked */
-    REP_SET_PARKED,   /* the local copy is; PARK is answered when the others are */
-    REP_SET_RESUMING, /* RESUME is asked; then STARTED, and it is answered when no copy is parked */
-    REP_SET_CLOSED,   /* its close entry is on all copies */
+    REP_SET_STARTED,     /* its start entry may lie anywhere: this one, and all below */
+    REP_SET_HIBERNATING, /* HIBERNATE is asked */
+    REP_SET_HIBERNATED,  /* the local copy is; HIBERNATE is answered when the others are */
+    REP_SET_RESUMING, /* RESUME is asked; then STARTED, and it is answered when no copy is hibernated */
+    REP_SET_CLOSED, /* its close entry is on all copies */
 };
 
 /* The request to the store for the local copy; STAMP goes beside it. */
@@ -138,7 +138,7 @@ struct rep_set {
      * written. */
     uint32_t stamped;
     /* What the log waits for. */
-    struct leat_store_req *reserve, *commit, *close, *park, *resume, *drop, *evict;
+    struct leat_store_req *reserve, *commit, *close, *hibernate, *resume, *drop, *evict;
     leat_err refusal;                   /* of the reserve: it is being undone */
     struct leat_store_req local, stamp; /* at the store */
     bool stamp_busy;
@@ -278,7 +278,7 @@ struct leat_primary {
     struct rep_copy *read_copy;
     bool reading;
     uint64_t recopy_bytes, recopy_us; /* allowance */
-    uint64_t wakes_at_us;             /* the next parked head is resumed for a copy then */
+    uint64_t wakes_at_us;             /* the next hibernated head is resumed for a copy then */
     /* Since when closed segments lack copies, and what had been copied then; 0: none does. */
     uint64_t lacks_since_us, lacks_bytes;
     bool lacks_told; /* ... and the node log says so */
@@ -308,10 +308,10 @@ static inline bool rep_set_is_closed(const struct rep_set *set)
 {
     return set->state == REP_SET_CLOSED;
 }
-/** Its copies are parked, or to be: they take no bytes, versions or replacements. */
-static inline bool rep_set_is_parked(const struct rep_set *set)
+/** Its copies are hibernated, or to be: they take no bytes, versions or replacements. */
+static inline bool rep_set_is_hibernated(const struct rep_set *set)
 {
-    return set->state == REP_SET_PARKING || set->state == REP_SET_PARKED;
+    return set->state == REP_SET_HIBERNATING || set->state == REP_SET_HIBERNATED;
 }
 static inline uint32_t rep_wanted(const struct leat_primary_log *log)
 {
@@ -474,8 +474,8 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
 /** Asks the backup for all replicas again, also for confirmed replicas. */
 void rep_audit_all(struct rep_peer *peer);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
-/** Does an idle head need its buffer: does it lack a copy that can be made now, or is it being written from? A parked
- * head gets true once, in its turn. */
+/** Does an idle head need its buffer: does it lack a copy that can be made now, or is it being written from? A
+ * hibernated head gets true once, in its turn. */
 bool rep_head_copy_wanted(struct leat_primary_log *log, const struct leat_segment *head);
 
 #endif

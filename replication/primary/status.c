@@ -25,7 +25,7 @@ static unsigned nodes_coming(const struct leat_primary *primary)
     return count;
 }
 
-/* As appends are refused: a parked log makes a lost copy anew before its next ack. A log that waits for nodes to be
+/* As appends are refused: a hibernated log makes a lost copy anew before its next ack. A log that waits for nodes to be
  * attached for the first time is starting. */
 static bool is_below_min(const struct leat_primary_log *log)
 {
@@ -123,7 +123,7 @@ static void each_in(const struct leat_primary_log *log, const struct leat_list *
             status.copies[status.count++] =
                 (struct leat_rep_copy_status){.node = copy->peer->node.number,
                                               .closed = copy->state == REP_COPY_CLOSED,
-                                              .parked = copy->state == REP_COPY_PARKED,
+                                              .hibernated = copy->state == REP_COPY_HIBERNATED,
                                               .complete = !copy->incomplete,
                                               .bytes = copy->done};
         }

@@ -100,9 +100,9 @@ static void store_port_request(void *ctx, const struct leat_post *post, struct l
         rep_set_enter(set, REP_SET_CLOSED);
         uncounted_remove(set); /* the background begins anew */
         break;
-    case LEAT_STORE_PARK:
-        set->park = req;
-        rep_set_enter(set, REP_SET_PARKING);
+    case LEAT_STORE_HIBERNATE:
+        set->hibernate = req;
+        rep_set_enter(set, REP_SET_HIBERNATING);
         uncounted_remove(set); /* made good when it is resumed */
         break;
     case LEAT_STORE_RESUME:

@@ -220,7 +220,7 @@ static void replicas_here_that_count(void **state)
         begin();
         alone.cores[0].members.count = 0;
         struct leat_replica_info *info = replica(4, 2, 500);
-        if (i == 1) info->state = LEAT_SEGMENT_PARKED;
+        if (i == 1) info->state = LEAT_SEGMENT_HIBERNATED;
         if (i == 2) info->incomplete = true;
         if (i == 3) info->damaged = true;
         if (i == 4) info->provisional = true;

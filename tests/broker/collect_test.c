@@ -179,7 +179,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     (void)state;
     begin();
     replica(0, 1)->incomplete = true;
-    replica(0, 2)->state = LEAT_SEGMENT_PARKED; /* neither a mark nor closed */
+    replica(0, 2)->state = LEAT_SEGMENT_HIBERNATED; /* neither a mark nor closed */
     replica(0, 3)->log.log = 77;
     replica(0, 4)->log.stream--; /* before all that are asked about */
     struct leat_replica_info *info = replica(0, 5);
@@ -495,12 +495,12 @@ static void each_copy_is_waited_for_as_long(void **state)
     end();
 }
 
-/* ---- parked without a batch: what it follows is in the file ---- */
+/* ---- hibernated without a batch: what it follows is in the file ---- */
 
-static struct leat_replica_info *parked(uint64_t segment, uint32_t bytes)
+static struct leat_replica_info *hibernated(uint64_t segment, uint32_t bytes)
 {
     struct leat_replica_info *info = replica(0, segment);
-    info->state = LEAT_SEGMENT_PARKED;
+    info->state = LEAT_SEGMENT_HIBERNATED;
     info->mark = info->only_start = true;
     info->extent = (struct leat_extent){bytes, 9};
     it.segs[it.replica_count - 1].file = (void *)&it;
@@ -510,14 +510,14 @@ static struct leat_replica_info *parked(uint64_t segment, uint32_t bytes)
 
 /* Goal: the start entries of hibernated replicas are read, of all of these and of no others, each by as many whole
  * blocks as the replica has. */
-static void starts_of_parked_ones_are_read(void **state)
+static void starts_of_hibernated_ones_are_read(void **state)
 {
     (void)state;
     begin();
-    (void)parked(7, 100);
-    parked(8, 100)->only_start = false;
-    parked(9, 100)->state = LEAT_SEGMENT_CLOSED;
-    (void)parked(10, 4097);
+    (void)hibernated(7, 100);
+    hibernated(8, 100)->only_start = false;
+    hibernated(9, 100)->state = LEAT_SEGMENT_CLOSED;
+    (void)hibernated(10, 4097);
     it.scan = (struct leat_scan){.started = true,
                                  .bytes = 100,
                                  .crc = 9,
@@ -551,7 +551,7 @@ static void start_that_cant_be_read_is_not_told_of(void **state)
     (void)state;
     for (unsigned i = 0; i < 6; i++) {
         begin();
-        (void)parked(7, 100);
+        (void)hibernated(7, 100);
         it.scan =
             (struct leat_scan){.started = i != 2, .bytes = 100 + (i == 3), .crc = 9 + (i == 4)};
         asks();
@@ -571,7 +571,7 @@ static void memory_to_read_starts_fails(void **state)
     (void)state;
     for (unsigned n = 4; n <= 5; n++) {
         begin();
-        (void)parked(7, 100), (void)parked(8, 4096), (void)parked(9, 4097);
+        (void)hibernated(7, 100), (void)hibernated(8, 4096), (void)hibernated(9, 4097);
         leat_mem_fail_at(n);
         asks();
         if (n == 5) alone_io_done(LEAT_OK, 100), alone_io_done(LEAT_OK, 4096);
@@ -584,11 +584,11 @@ static void memory_to_read_starts_fails(void **state)
 }
 
 /* Goal: a hibernated replica that may begin with its log's end is looked at before its bytes are read. */
-static void parked_one_is_looked_at_and_read(void **state)
+static void hibernated_one_is_looked_at_and_read(void **state)
 {
     (void)state;
     begin();
-    (void)parked(4, 1500);
+    (void)hibernated(4, 1500);
     asks();
     assert_said("look\nlook at 501 for 1000:4\n");
     it.on_looked(it.look_arg, true);
@@ -656,10 +656,10 @@ int main(void)
         cmocka_unit_test(copies_are_looked_at_one_after_the_other),
         cmocka_unit_test(each_copy_is_waited_for_as_long),
         cmocka_unit_test(copy_that_is_in_use_is_waited_for),
-        cmocka_unit_test(starts_of_parked_ones_are_read),
+        cmocka_unit_test(starts_of_hibernated_ones_are_read),
         cmocka_unit_test(start_that_cant_be_read_is_not_told_of),
         cmocka_unit_test(memory_to_read_starts_fails),
-        cmocka_unit_test(parked_one_is_looked_at_and_read),
+        cmocka_unit_test(hibernated_one_is_looked_at_and_read),
         cmocka_unit_test(standing_is_kept_and_told),
     };
     return cmocka_run_group_tests_name("broker collect", tests, NULL, NULL);

@@ -44,10 +44,10 @@ void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
     assert_int_equal(writer, seg->writer);
     said("%zu: role %d", (size_t)(seg - it.segs), role);
 }
-void leat_store_found_park(struct leat_store *store, const struct leat_found *found)
+void leat_store_found_hibernate(struct leat_store *store, const struct leat_found *found)
 {
     assert_ptr_equal(store, &it);
-    said("%zu: park", (size_t)(found - it.found));
+    said("%zu: hibernate", (size_t)(found - it.found));
 }
 leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
                         struct leat_extent extent, uint64_t next_offset, int64_t max_timestamp_ms)
@@ -293,7 +293,7 @@ static size_t rows_random(struct leat_log_ref log)
         if (chance(3) == 0) found->seg->buffer = (uint8_t *)"";
         if (chance(3) == 0) found->seg->file = (void *)&it;
         if (chance(6) == 0 && found->kind != LEAT_FOUND_CLOSED)
-            found->seg->state = LEAT_SEGMENT_PARKED;
+            found->seg->state = LEAT_SEGMENT_HIBERNATED;
         if (chance(4) == 0) found->scan.bytes -= 1;
         if (chance(5) == 0) { /* offsets jumped in front of it */
             found->seg->base_offset += UINT64_C(1) << 40;
@@ -365,10 +365,10 @@ static struct seen seen_of(size_t at)
     return seen;
 }
 
-static enum leat_fate parked(const struct seen *seen)
+static enum leat_fate hibernated(const struct seen *seen)
 {
     expect("%zu: role %d", seen->at, LEAT_SEGMENT_REPLICA);
-    expect("%zu: park", seen->at);
+    expect("%zu: hibernate", seen->at);
     return LEAT_FATE_REPLICA;
 }
 
@@ -415,7 +415,7 @@ static bool duplicate_is_better(const struct seen *seen)
 
 static enum leat_fate fate_undecided(const struct seen *seen)
 {
-    if (seen->known) return parked(seen);
+    if (seen->known) return hibernated(seen);
     if (seen->found->seg->log.stream <= atomic_load(&alone.node.highest_stream))
         return forgotten(seen);
     if (seen->at == 0 || !leat_log_ref_equal(it.segs[seen->at - 1].log, seen->found->seg->log))
@@ -429,7 +429,7 @@ static enum leat_fate fate_waiting(const struct seen *seen)
 {
     if (seen->decision->left || seen->waits) {
         if (seen->known && !seen->copied && seen->last) passed_over(seen);
-        return parked(seen);
+        return hibernated(seen);
     }
     if (seen->duplicate != NULL) {
         bool closed = seen->found->kind == LEAT_FOUND_CLOSED,
@@ -612,9 +612,10 @@ static void decisions_are_found_among_many(void **state)
         assert_int_equal(leat_found_cut(&alone.node), LEAT_OK);
         size_t used = 0;
         for (uint32_t q = 0; q < ROWS; q++)
-            used += (size_t)snprintf(
-                it.expected + used, sizeof it.expected - used,
-                q < count ? "%u: cut %u:1 next 0 time 1004\n" : "%u: role 1\n%u: park\n", q, q);
+            used += (size_t)snprintf(it.expected + used, sizeof it.expected - used,
+                                     q < count ? "%u: cut %u:1 next 0 time 1004\n"
+                                               : "%u: role 1\n%u: hibernate\n",
+                                     q, q);
         snprintf(it.expected + used, sizeof it.expected - used, "done\n");
         assert_said(it.expected);
         for (uint32_t i = 1; i < count; i++)

@@ -227,7 +227,7 @@ static void collect_longer_copy_of_other_bytes_is_not(void **state)
 static void collect_longer_copy_in_use_is_waited_for(void **state)
 {
     (void)state;
-    struct scene scene = parked(95);
+    struct scene scene = hibernated(95);
     struct desk *desk = desk_new(scene, scene.at);
     bool holds;
     replica(&scene)->busy++;
@@ -284,7 +284,7 @@ static void takeover_longer_copy_is_cut_and_taken(void **state)
 static void takeover_longer_copy_of_other_bytes_is_left(void **state)
 {
     (void)state;
-    struct scene scene = parked(99);
+    struct scene scene = hibernated(99);
     struct desk *desk = desk_new(scene, scene.at);
     struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
     struct leat_takeover *takeover = takeover_of(desk, other);
@@ -331,7 +331,7 @@ static struct desk *desk_without(struct scene scene)
 static void pull_goes_on_when_a_connection_broke(void **state)
 {
     (void)state;
-    struct scene scene = parked(101);
+    struct scene scene = hibernated(101);
     struct desk *desk = desk_without(scene);
     uint64_t us;
     world_link_cut(scene.world, scene.at);
@@ -346,7 +346,7 @@ static void pull_goes_on_when_a_connection_broke(void **state)
 static void pull_from_a_dead_node_ends_soon(void **state)
 {
     (void)state;
-    struct scene scene = parked(102);
+    struct scene scene = hibernated(102);
     struct desk *desk = desk_without(scene);
     uint64_t us;
     world_node_kill(scene.world, scene.at, false);

@@ -357,14 +357,14 @@ static void damage_in_front_is_told_later(void **state)
 }
 
 /* Goal: heads that are idle go sooner where somebody has no room, on any core, or the pool is to give memory back. */
-static void heads_are_parked_sooner_where_room_is_short(void **state)
+static void heads_are_hibernated_sooner_where_room_is_short(void **state)
 {
     (void)state;
     static struct leat_room_wait room;
     for (unsigned i = 0; i < 8; i++) {
         begin();
-        uint64_t usual = i == 6 ? 500 * 1000 : LEAT_NODE_PARK_AFTER_US;
-        if (i == 6) alone.node.options.park_after_us = usual; /* sooner than that anyway */
+        uint64_t usual = i == 6 ? 500 * 1000 : LEAT_NODE_HIBERNATE_AFTER_US;
+        if (i == 6) alone.node.options.hibernate_after_us = usual; /* sooner than that anyway */
         alone.now_us = 100 * 1000 * 1000;
         leat_list_init(&room.by_time);
         room.deadline_us = alone.now_us + LEAT_APPEND_ROOM_US - LEAT_NODE_PRESSED_US;
@@ -375,13 +375,13 @@ static void heads_are_parked_sooner_where_room_is_short(void **state)
         if (i == 3) it.pressed = true;
         if (i == 4) atomic_store(&alone.node.room_short_us, alone.now_us - LEAT_NODE_SHORT_US + 1);
         if (i == 5) atomic_store(&alone.node.room_short_us, alone.now_us - LEAT_NODE_SHORT_US);
-        if (i == 7) alone.node.options.park_after_us = usual = 90 * 1000 * 1000;
+        if (i == 7) alone.node.options.hibernate_after_us = usual = 90 * 1000 * 1000;
         (void)make(0);
         bool soon = i == 1 || i == 3 || i == 4;
-        assert_true(it.park_us == (soon ? LEAT_NODE_PARK_PRESSED_US : usual));
-        it.park_us = 0;
+        assert_true(it.hibernate_us == (soon ? LEAT_NODE_HIBERNATE_PRESSED_US : usual));
+        it.hibernate_us = 0;
         care();
-        assert_true(it.park_us == (soon ? LEAT_NODE_PARK_PRESSED_US : usual));
+        assert_true(it.hibernate_us == (soon ? LEAT_NODE_HIBERNATE_PRESSED_US : usual));
         assert_true(atomic_load(&alone.node.room_short_us) ==
                     (i == 1 || i == 6 ? alone.now_us
                      : i == 4         ? alone.now_us - LEAT_NODE_SHORT_US + 1
@@ -398,7 +398,7 @@ static void room_is_not_short_as_the_machine_begins(void **state)
     begin();
     alone.now_us = 1000; /* since it runs */
     (void)make(0);
-    assert_true(it.park_us == LEAT_NODE_PARK_AFTER_US);
+    assert_true(it.hibernate_us == LEAT_NODE_HIBERNATE_AFTER_US);
     end();
 }
 
@@ -458,7 +458,7 @@ int main(void)
         cmocka_unit_test(log_that_goes_is_left_but_for_a_move),
         cmocka_unit_test(older_segments_are_looked_for_now_and_then),
         cmocka_unit_test(damage_in_front_is_told_later),
-        cmocka_unit_test(heads_are_parked_sooner_where_room_is_short),
+        cmocka_unit_test(heads_are_hibernated_sooner_where_room_is_short),
         cmocka_unit_test(room_is_not_short_as_the_machine_begins),
         cmocka_unit_test(core_that_stops_does_not_wait_for_ever),
     };

@@ -68,7 +68,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
     assert_ptr_equal(env, &alone.env);
     assert_ptr_equal(timers, &alone.cores[0].timers);
     said("create the log, next %llu", (unsigned long long)tail->next_segment);
-    it.park_us = options->park_after_us;
+    it.hibernate_us = options->hibernate_after_us;
     if (it.create != LEAT_OK) return it.create;
     struct leat_log *log = calloc(1, sizeof *log);
     assert_non_null(log);
@@ -181,10 +181,10 @@ void leat_log_care(struct leat_log *log)
 {
     said("care for %s", ref_text(log->ref));
 }
-void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us)
+void leat_log_hibernate_after_set(struct leat_log *log, uint64_t hibernate_after_us)
 {
     (void)log;
-    it.park_us = park_after_us;
+    it.hibernate_us = hibernate_after_us;
 }
 void leat_log_abandon(struct leat_log *log)
 {

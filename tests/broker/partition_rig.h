@@ -33,7 +33,7 @@ struct partition_rig {
     uint32_t version; /* leat_primary_opening() */
     struct leat_coordinate *requests[LEAT_OPENERS_MAX + 1];
     unsigned request_count;
-    uint64_t park_us; /* of the log that was made last, or cared for */
+    uint64_t hibernate_us; /* of the log that was made last, or cared for */
     const struct leat_begun_log *row;
 };
 extern struct partition_rig it;

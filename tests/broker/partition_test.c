@@ -387,7 +387,7 @@ static void log_is_dirty_once_a_turn(void **state)
     begin();
     struct leat_partition *partition = make(0), *other = make(1);
     struct leat_core *core = core_of_all();
-    leat_list_remove(&other->care); /* it was parked */
+    leat_list_remove(&other->care); /* it was hibernated */
     leat_list_push_back(&core->data->idle_logs, &other->care);
     other->care_index = 1;
     partition->log->options.events.on_dirty(partition, partition->log);

@@ -543,7 +543,7 @@ static void accounts_are_added(void **state)
                                         .segments = 4,
                                         .control_rpcs = 5,
                                         .open_rpcs = 6,
-                                        .park_rpcs = 7,
+                                        .hibernate_rpcs = 7,
                                         .resume_rpcs = 8,
                                         .flush_rpcs = 9,
                                         .other_rpcs = 10,
@@ -560,12 +560,12 @@ static void accounts_are_added(void **state)
     leat_replicate_accounts(&alone.cores[0], &sum);
     const uint64_t once[] = {first.cpu_replicate_ns, first.replicated_bytes, first.writes,
                              first.segments,         first.control_rpcs,     first.open_rpcs,
-                             first.park_rpcs,        first.resume_rpcs,      first.flush_rpcs,
+                             first.hibernate_rpcs,   first.resume_rpcs,      first.flush_rpcs,
                              first.other_rpcs,       first.lost_backups,     first.replaced_copies,
                              first.cpu_control_ns,   first.cpu_emulation_ns};
     const uint64_t twice[] = {sum.cpu_replicate_ns, sum.replicated_bytes, sum.writes,
                               sum.segments,         sum.control_rpcs,     sum.open_rpcs,
-                              sum.park_rpcs,        sum.resume_rpcs,      sum.flush_rpcs,
+                              sum.hibernate_rpcs,   sum.resume_rpcs,      sum.flush_rpcs,
                               sum.other_rpcs,       sum.lost_backups,     sum.replaced_copies,
                               sum.cpu_control_ns,   sum.cpu_emulation_ns};
     for (unsigned i = 0; i < 14; i++) {

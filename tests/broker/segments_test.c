@@ -68,7 +68,7 @@ static void segments_are_listed_by_the_core_of_their_log(void **state)
                                                       .misplaced = true,
                                                       .wanted = 1,
                                                       .count = 1,
-                                                      .copies = {{.node = 0, .parked = true}}};
+                                                      .copies = {{.node = 0, .hibernated = true}}};
     it.segments[2] = (struct leat_rep_segment_status){.segment.v = 6};
     call_segments(4, 1, 0, 3);
     alone_deliver_all();
@@ -97,7 +97,7 @@ static void segments_are_listed_by_the_core_of_their_log(void **state)
             assert_memory_equal(copy.node.text, copies[at].node.text, copy.node.bytes);
             assert_int_equal(copy.complete, copies[at].complete);
             assert_int_equal(copy.closed, copies[at].closed);
-            assert_int_equal(copy.parked, copies[at].parked);
+            assert_int_equal(copy.hibernated, copies[at].hibernated);
             assert_int_equal(copy.bytes, copies[at].bytes);
         }
     }

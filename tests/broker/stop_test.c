@@ -231,7 +231,7 @@ static void core_without_logs_stops_at_once(void **state)
     end();
 }
 
-/* Goal: not up, it has nothing to be parked; a flush that fails is told. */
+/* Goal: not up, it has nothing to be hibernated; a flush that fails is told. */
 static void node_that_is_not_up_only_flushes(void **state)
 {
     (void)state;

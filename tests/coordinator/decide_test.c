@@ -87,7 +87,7 @@ static void decide_opened_without_mark_waits(void **state)
     assert_int_equal(decide(record_opened(3), NULL).kind, LEAT_DECIDED_WAIT);
 }
 
-/* N-1 closed and nothing open looks like a healthy idle log, but idle logs are parked (docs/stories.md 1). */
+/* N-1 closed and nothing open looks like a healthy idle log, but idle logs are hibernated (docs/stories.md 1). */
 static void decide_opened_with_closed_segments_only_waits(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See tail_walk.h. A log is reserved, started, written to with one-sided writes whose replies get lost, acked, rolled
- * and parked; copies are lost and generations raised; processes crash, machines reboot, owners of the past write on;
- * the coordinator declares crashes, and attempts to recover hear any of the nodes, decide with leat_tail_decide(),
+ * and hibernated; copies are lost and generations raised; processes crash, machines reboot, owners of the past write
+ * on; the coordinator declares crashes, and attempts to recover hear any of the nodes, decide with leat_tail_decide(),
  * and commit late or never. At no time may an acked record be missing from the log, or another stand in its place.
  *
  * There are no bit flips, no trims, and no recycled buffers here: the simulator has those. */
@@ -233,11 +233,11 @@ static void crash(struct world *it, uint32_t node)
         if (!rep->used || rep->node != node || rep->closed) continue;
         if (keeps) {
             rep->data = first_of(rep->data, chance(it, rep->data.count + 1));
-        } else if (rep->parked < 0) {
+        } else if (rep->hibernated < 0) {
             rep->used = false;
         } else {
-            if (rep->data.count > (uint32_t)rep->parked)
-                rep->data = first_of(rep->data, (uint32_t)rep->parked);
+            if (rep->data.count > (uint32_t)rep->hibernated)
+                rep->data = first_of(rep->data, (uint32_t)rep->hibernated);
             rep->buffered = false;
         }
     }

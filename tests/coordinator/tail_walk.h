@@ -19,8 +19,8 @@ enum walk_rule {
     WALK_DATA_BEFORE_CLOSE, /* data in segment N+1 is acked before N is closed on all its copies */
     WALK_ACK_BEFORE_VERSION, /* acks go on before the coordinator has the generation without a lost copy */
     WALK_FENCE_LATE,         /* replicas are looked at before their writer is fenced */
-    WALK_RESUME_KEEPS,   /* a parked replica that is resumed keeps the record of what was parked */
-    WALK_OLD_GENERATION, /* an open replica of a generation that was left behind counts */
+    WALK_RESUME_KEEPS, /* a hibernated replica that is resumed keeps the record of what was hibernated */
+    WALK_OLD_GENERATION,   /* an open replica of a generation that was left behind counts */
     WALK_PREVIOUS_UNASKED, /* a segment that has just begun needs none before it */
     /* Rules that the model does not see: tests/sim/rules.md says why. */
     WALK_OTHERS_EPOCH,        /* an open replica of a higher epoch counts */

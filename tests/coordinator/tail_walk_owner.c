@@ -147,7 +147,7 @@ static void replace(struct world *it, struct owner *own)
     rep.node = node;
     rep.started = rep.buffered = true;
     rep.closed = rep.close_entry = false;
-    rep.parked = -1;
+    rep.hibernated = -1;
     rep.generation = own->generation;
     rep.base = own->base;
     rep.data = own->data;
@@ -202,7 +202,7 @@ static void reserve(struct world *it, struct owner *own, uint32_t self)
                              .epoch = own->epoch,
                              .generation = own->generation,
                              .buffered = true,
-                             .parked = -1,
+                             .hibernated = -1,
                              .base = next_base(own)});
     if (node == self || chance(it, 4))
         own->reserved |= 1u << node;
@@ -296,7 +296,7 @@ static void append(struct world *it, struct owner *own, uint32_t self)
     if (!rep) return;
     rep->data = own->data;
     rep->buffered = true;
-    if (it->rule != WALK_RESUME_KEEPS) rep->parked = -1;
+    if (it->rule != WALK_RESUME_KEEPS) rep->hibernated = -1;
 }
 
 static void write_copy(struct world *it, struct owner *own, uint32_t self)
@@ -306,10 +306,10 @@ static void write_copy(struct world *it, struct owner *own, uint32_t self)
     struct replica *rep = walk_find(it, node, own->head, own->epoch);
     if (node == self || !rep || rep->closed || !reaches(it, node, own->epoch)) return;
     have = rep->data.count;
-    if (!rep->buffered) { /* parked: it is resumed first */
+    if (!rep->buffered) { /* hibernated: it is resumed first */
         if (own->data.count <= have && chance(it, 4)) return;
         rep->buffered = true;
-        if (it->rule != WALK_RESUME_KEEPS) rep->parked = -1;
+        if (it->rule != WALK_RESUME_KEEPS) rep->hibernated = -1;
         return;
     }
     if (own->data.count <= have) {
@@ -336,14 +336,14 @@ static bool is_quiet(const struct owner *own)
     return own->roll == ROLL_NONE && own->head >= 0 && own->opened && own->acked == own->data.count;
 }
 
-static void park(struct world *it, const struct owner *own, uint32_t self)
+static void hibernate(struct world *it, const struct owner *own, uint32_t self)
 {
     if (!is_quiet(own) || own->acked == 0 || !own->copies) return;
     uint32_t node = pick(it, own->copies);
     struct replica *rep = walk_find(it, node, own->head, own->epoch);
     if (!rep || rep->closed || !rep->buffered || !same(rep->data, own->data)) return;
     if (node != self && !reaches(it, node, own->epoch)) return;
-    rep->parked = (int)rep->data.count;
+    rep->hibernated = (int)rep->data.count;
     rep->buffered = false;
 }
 
@@ -391,7 +391,7 @@ void walk_owner_step(struct world *it, uint32_t node)
     else if (dice == 8 && it->rule == WALK_IDLE_CLOSES && is_quiet(own) && chance(it, 2))
         idle_close(it, own);
     else if (dice == 9)
-        park(it, own, node);
+        hibernate(it, own, node);
     else if (dice == 10 && own->tail_segment >= 0)
         cut(it, own, node);
     else if (own->roll == ROLL_RESERVE)

@@ -20,7 +20,7 @@ struct replica {
     bool used, started, closed, buffered;
     bool close_entry; /* closed by one, not by its row */
     uint32_t node, epoch, generation;
-    int segment, parked; /* parked: how many records, -1: it is not */
+    int segment, hibernated; /* hibernated: how many records, -1: it is not */
     struct content base, data;
     struct leat_extent previous;
 };

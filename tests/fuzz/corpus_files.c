@@ -217,7 +217,7 @@ void corpus_catalogue(void)
     corpus_file("catalogue", "empty", pieces->bytes, pieces->used);
     segment_add(pieces, 1, LEAT_SEGMENT_OPEN, 0);
     corpus_file("catalogue", "open", pieces->bytes, pieces->used);
-    segment_add(pieces, 2, LEAT_SEGMENT_PARKED, 0);
+    segment_add(pieces, 2, LEAT_SEGMENT_HIBERNATED, 0);
     segment_add(pieces, 3, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
     segment_add(pieces, 4, LEAT_SEGMENT_RESERVED, 0);
     corpus_file("catalogue", "states", pieces->bytes, pieces->used);
@@ -229,7 +229,7 @@ void corpus_catalogue(void)
     pieces = catalogue_begin();
     segment_add(pieces, 1, LEAT_SEGMENT_OPEN, LEAT_ROW_REPLICA);
     segment_add(pieces, 2, LEAT_SEGMENT_CLOSED, LEAT_ROW_REPLICA | LEAT_ROW_FLUSHED);
-    segment_add(pieces, 3, LEAT_SEGMENT_PARKED, LEAT_ROW_REPLICA | LEAT_ROW_TORN);
+    segment_add(pieces, 3, LEAT_SEGMENT_HIBERNATED, LEAT_ROW_REPLICA | LEAT_ROW_TORN);
     corpus_file("catalogue", "replicas", pieces->bytes, pieces->used);
 }
 

@@ -52,7 +52,7 @@ struct rig {
     struct leat_log_tail tail;
     uint64_t first_offset;
     uint8_t *batch, *read_buffer;
-    unsigned lives, found_closed, parked, trimmed, rolled;
+    unsigned lives, found_closed, hibernated, trimmed, rolled;
 };
 
 /* ---- what the core does ---- */
@@ -200,9 +200,9 @@ static bool recover(struct rig *rig, bool power)
     if (mark) {
         rig->tail.next_segment = end = mark->seg->id.v + 1;
         rig->tail.next_offset = mark->scan.next_offset;
-        if (mark->seg->state == LEAT_SEGMENT_PARKED) {
+        if (mark->seg->state == LEAT_SEGMENT_HIBERNATED) {
             rig->tail.next_offset = mark->seg->next_offset;
-            rig->parked++;
+            rig->hibernated++;
         }
     }
     for (size_t i = 0; i < count; i++) {
@@ -256,7 +256,7 @@ static void crash(struct rig *rig, bool power)
     else
         fake_kill(&rig->world);
     log->reserving = log->closing = false;
-    log->parking = log_is_parked(log) ? LOG_PARKED : LOG_AWAKE;
+    log->hibernating = log_is_hibernated(log) ? LOG_HIBERNATED : LOG_AWAKE;
     log->commit_count = 0;
     log->warming = false;
     for (int i = 0; i < LOG_HELPERS; i++)
@@ -384,7 +384,7 @@ static struct rig *rig_create(uint64_t seed, enum leat_durability level)
                      .retention_bytes = 400 * 1024},
         .incarnation = 1,
         .durability = level,
-        .park_after_us = 3 * 1000 * 1000,
+        .hibernate_after_us = 3 * 1000 * 1000,
         .producer_expiry_ms = 24 * 3600 * 1000,
         .events = {on_dirty, on_nothing, on_nothing, on_opening, NULL, NULL},
         .owner = rig,
@@ -422,7 +422,7 @@ static void act(struct rig *rig)
         pass(rig, fake_below(&rig->world, 1000 * 1000));
     } else if (what == 38 && fake_below(&rig->world, 4) == 0) {
         pass(rig, 4 * 1000 * 1000);
-        leat_log_care(rig->log); /* parks */
+        leat_log_care(rig->log); /* hibernates */
         for (uint64_t i = fake_below(&rig->world, 30); i > 0; i--) {
             core_turn(rig);
             (void)step(rig);
@@ -433,7 +433,7 @@ static void act(struct rig *rig)
 }
 
 struct tally {
-    unsigned lives, closed, parked, trimmed, rolled;
+    unsigned lives, closed, hibernated, trimmed, rolled;
 };
 
 static void walk(uint64_t seed, enum leat_durability level, struct tally *tally)
@@ -451,7 +451,7 @@ static void walk(uint64_t seed, enum leat_durability level, struct tally *tally)
     }
     tally->lives += rig->lives;
     tally->closed += rig->found_closed;
-    tally->parked += rig->parked;
+    tally->hibernated += rig->hibernated;
     tally->trimmed += rig->trimmed;
     tally->rolled += rig->rolled;
     rig_destroy(rig);
@@ -478,7 +478,7 @@ static void walks(enum leat_durability level)
     }
     fprintf(stderr, "\n");
     /* Worth something only if all of it came up. */
-    assert_true(tally.closed && tally.parked && tally.trimmed);
+    assert_true(tally.closed && tally.hibernated && tally.trimmed);
     /* Level memory rolls within one turn. */
     assert_true(tally.rolled || level == LEAT_DURABILITY_MEMORY);
 }
@@ -509,8 +509,8 @@ static void log_on_store_level_memory_power_cut_invents_nothing(void **state)
         const struct leat_found *found = leat_store_found(rig->store, &count);
         for (size_t i = 0; i < count; i++) {
             if (found[i].kind != LEAT_FOUND_MARK) continue;
-            /* Parked is the one way for an open segment to be there. */
-            assert_int_equal(found[i].seg->state, LEAT_SEGMENT_PARKED);
+            /* Hibernated is the one way for an open segment to be there. */
+            assert_int_equal(found[i].seg->state, LEAT_SEGMENT_HIBERNATED);
         }
         if (recover(rig, true)) check_all(rig);
         rig_destroy(rig);

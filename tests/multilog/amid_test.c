@@ -98,46 +98,46 @@ static void read_of_what_was_given_up_is_answered_once(void **state)
     }
 }
 
-/* ---- a parked head ---- */
+/* ---- a hibernated head ---- */
 
-static struct fake *parked(void)
+static struct fake *hibernated(void)
 {
     struct fake *fake = log_of(1);
     must_append(fake, 3, 100);
-    fake->now_us += fake->options.park_after_us;
+    fake->now_us += fake->options.hibernate_after_us;
     leat_log_care(fake->log); /* the log drops the segment that it has reserved */
     fake_settle(fake);
     leat_log_care(fake->log);
     fake_settle(fake);
-    assert_true(log_is_parked(fake->log));
+    assert_true(log_is_hibernated(fake->log));
     return fake;
 }
 
-/* Goal: a read of a head that is being parked waits until the file of this node has the bytes, and not for the copies;
- * the head stays as it is until these are parked, too. */
-static void head_is_read_while_its_copies_are_parked(void **state)
+/* Goal: a read of a head that is being hibernated waits until the file of this node has the bytes, and not for the
+ * copies; the head stays as it is until these are hibernated, too. */
+static void head_is_read_while_its_copies_are_hibernated(void **state)
 {
     (void)state;
     struct fake *fake = log_of(1);
     must_append(fake, 3, 100);
-    fake->now_us += fake->options.park_after_us;
+    fake->now_us += fake->options.hibernate_after_us;
     leat_log_care(fake->log); /* the log drops the segment that it has reserved */
     fake_settle(fake);
-    fake->copies_park_later = true;
+    fake->copies_hibernate_later = true;
     fake->delay_us_max = 0;
     leat_log_care(fake->log);
-    assert_int_equal(fake->log->parking, LOG_PARKING);
+    assert_int_equal(fake->log->hibernating, LOG_HIBERNATING);
     struct leat_read read = {.from = {fake->log->next_offset - 3}};
     unsigned answers;
     assert_int_equal(read_begin(fake, &read, &answers), LEAT_E_AGAIN);
     fake_turn_end(fake);
     assert_false(leat_list_empty(&fake->log->stalled_reads));
-    assert_int_equal(fake->queued, 1); /* PARK */
+    assert_int_equal(fake->queued, 1); /* HIBERNATE */
     assert_true(fake_deliver(fake));
-    assert_int_equal(fake->log->parking, LOG_PARKED_HERE);
+    assert_int_equal(fake->log->hibernating, LOG_HIBERNATED_HERE);
     assert_int_equal(fake->queued, 2);
     struct fake_event copies = fake->queue[0]; /* a backup is slow */
-    assert_ptr_equal(copies.req, &fake->log->park);
+    assert_ptr_equal(copies.req, &fake->log->hibernate);
     fake->queue[0] = fake->queue[--fake->queued];
     assert_true(fake_deliver(fake));
     assert_int_equal(answers, 1);
@@ -150,7 +150,7 @@ static void head_is_read_while_its_copies_are_parked(void **state)
     assert_int_equal(fake->queued, 0); /* nothing else is asked for the segment */
     fake->queue[fake->queued++] = copies;
     fake_settle(fake);
-    assert_int_equal(fake->log->parking, LOG_AWAKE);
+    assert_int_equal(fake->log->hibernating, LOG_AWAKE);
     fake_destroy(fake);
 }
 
@@ -160,7 +160,7 @@ static void head_that_goes_on_while_its_file_is_read(void **state)
 {
     (void)state;
     for (unsigned at_end = 0; at_end < 2; at_end++) {
-        struct fake *fake = parked();
+        struct fake *fake = hibernated();
         struct leat_position end = log_end_position(fake->log), begin = end;
         uint64_t offset = fake->log->next_offset, base = fake->log->head.seg->base_offset;
         begin.position = 0;
@@ -171,7 +171,7 @@ static void head_that_goes_on_while_its_file_is_read(void **state)
         assert_int_equal(fake->queued, 1);
         struct fake_event reading = fake->queue[--fake->queued]; /* the disk is slow */
         must_append(fake, 5, 100);
-        assert_false(log_is_parked(fake->log));
+        assert_false(log_is_hibernated(fake->log));
         fake->queue[fake->queued++] = reading;
         while (fake_deliver(fake))
             continue;
@@ -187,10 +187,10 @@ static void head_that_goes_on_while_its_file_is_read(void **state)
 
 /* Goal: a log that was stopped while its head is hibernated ends where the head ends: the bytes of the head are in its
  * file alone. */
-static void parked_log_that_stops_ends_where_it_was_parked(void **state)
+static void hibernated_log_that_stops_ends_where_it_was_hibernated(void **state)
 {
     (void)state;
-    struct fake *fake = parked();
+    struct fake *fake = hibernated();
     struct leat_log_tail tail;
     const struct leat_segment *head = fake->log->head.seg;
     log_fail(fake->log, LEAT_E_DISK, "for a test");
@@ -319,9 +319,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         AMID_TEST(file_that_ends_too_soon_is_damaged),
         AMID_TEST(read_of_what_was_given_up_is_answered_once),
-        AMID_TEST(head_is_read_while_its_copies_are_parked),
+        AMID_TEST(head_is_read_while_its_copies_are_hibernated),
         AMID_TEST(head_that_goes_on_while_its_file_is_read),
-        AMID_TEST(parked_log_that_stops_ends_where_it_was_parked),
+        AMID_TEST(hibernated_log_that_stops_ends_where_it_was_hibernated),
         AMID_TEST(deleted_log_waits_for_the_read_of_its_file),
         AMID_TEST(deleted_log_is_not_opened),
         AMID_TEST(look_up_lets_go_of_the_segment),

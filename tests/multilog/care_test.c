@@ -86,7 +86,7 @@ static void head_of_a_deleted_log_goes_last(void **state)
         it->ending = LOG_DELETING;
         it->close.seg = NULL;
         it->closing = way == 1;
-        it->parking = way == 2 ? LOG_PARKING : way == 3 ? LOG_RESUMING : LOG_AWAKE;
+        it->hibernating = way == 2 ? LOG_HIBERNATING : way == 3 ? LOG_RESUMING : LOG_AWAKE;
         it->commit_count = way == 4;
         log_step_drop(it);
         TRACE_IS(way == 0 ? "DROP s0\n" : "");
@@ -138,8 +138,8 @@ static void deleted_log_gives_its_memory_back(void **state)
 
 /* ---- heads ---- */
 
-/* Goal: there is no head to ask about, to park, or to leave. */
-static void log_without_a_head_has_none_to_park(void **state)
+/* Goal: there is no head to ask about, to hibernate, or to leave. */
+static void log_without_a_head_has_none_to_hibernate(void **state)
 {
     (void)state;
     begun();
@@ -148,40 +148,40 @@ static void log_without_a_head_has_none_to_park(void **state)
     it->head.seg = NULL;
     fake->now_us += 20 * SECOND_US;
     leat_log_care(it);
-    assert_false(it->parking);
+    assert_false(it->hibernating);
     TRACE_IS("");
     poke_end();
 }
 
-/* Goal: a head is parked so long after the last append as was said last; nobody takes its memory meanwhile; that
- * parking fails is final. */
-static void head_is_parked_when_it_is_said(void **state)
+/* Goal: a head is hibernated so long after the last append as was said last; nobody takes its memory meanwhile; that
+ * hibernating fails is final. */
+static void head_is_hibernated_when_it_is_said(void **state)
 {
     (void)state;
     for (unsigned fails = 0; fails < 2; fails++) {
         begun();
-        leat_log_park_after_set(it, 5 * SECOND_US);
+        leat_log_hibernate_after_set(it, 5 * SECOND_US);
         fake->now_us = it->gathered_us + 5 * SECOND_US - 1;
         leat_log_care(it);
-        assert_false(it->parking);
+        assert_false(it->hibernating);
         fake->now_us++;
         leat_log_care(it);
-        assert_true(it->parking && slot(0)->changing);
-        TRACE_IS("PARK s0 504 from 0 to 1\n");
+        assert_true(it->hibernating && slot(0)->changing);
+        TRACE_IS("HIBERNATE s0 504 from 0 to 1\n");
         fake->fail_rc = LEAT_E_DISK;
-        fake->fail_kinds = 1u << LEAT_STORE_PARK;
+        fake->fail_kinds = 1u << LEAT_STORE_HIBERNATE;
         fake->fail_request_at = fails ? fake->requests + 1 : 0;
         fake_settle(fake);
-        assert_false(it->parking == LOG_PARKING || slot(0)->changing);
-        assert_int_equal(it->parking == LOG_PARKED, !fails);
+        assert_false(it->hibernating == LOG_HIBERNATING || slot(0)->changing);
+        assert_int_equal(it->hibernating == LOG_HIBERNATED, !fails);
         assert_int_equal(it->state, fails ? LEAT_LOG_STOPPED : LEAT_LOG_SERVING);
-        if (fails) assert_non_null(strstr(it->why, "parking the log's head failed"));
+        if (fails) assert_non_null(strstr(it->why, "hibernating the log's head failed"));
         poke_end();
         trace_begin();
     }
 }
 
-/* Goal: where there is no memory for a parked head it is asked for a second later; anything else ends the log. */
+/* Goal: where there is no memory for a hibernated head it is asked for a second later; anything else ends the log. */
 static void head_that_is_not_resumed(void **state)
 {
     (void)state;
@@ -190,14 +190,14 @@ static void head_that_is_not_resumed(void **state)
         fake->now_us += 20 * SECOND_US;
         leat_log_care(it);
         fake_settle(fake);
-        assert_true(it->parking == LOG_PARKED);
+        assert_true(it->hibernating == LOG_HIBERNATED);
         trace_begin();
         fake->fail_rc = full ? LEAT_E_NO_MEMORY : LEAT_E_DISK;
         fake->fail_kinds = 1u << LEAT_STORE_RESUME;
         fake->fail_request_at = fake->requests + 1;
         assert_int_equal(put(fake, 1, 100), LEAT_E_AGAIN);
         fake_settle(fake);
-        assert_true(it->parking == LOG_PARKED);
+        assert_true(it->hibernating == LOG_HIBERNATED);
         TRACE_IS(full ? "append 2: AGAIN\n"
                         "RESUME s0 cap 16384\n"
                       : "append 2: AGAIN\n"
@@ -205,7 +205,7 @@ static void head_that_is_not_resumed(void **state)
                         "room\n"); /* to be refused by name */
         assert_int_equal(it->state, full ? LEAT_LOG_SERVING : LEAT_LOG_STOPPED);
         if (!full) {
-            assert_string_equal(it->why, "the parked head of the log could not be read back");
+            assert_string_equal(it->why, "the hibernated head of the log could not be read back");
             poke_end();
             trace_begin();
             continue;
@@ -217,7 +217,7 @@ static void head_that_is_not_resumed(void **state)
         fake->now_us++;
         leat_log_care(it);
         fake_settle(fake);
-        assert_false(log_is_parked(it));
+        assert_false(log_is_hibernated(it));
         TRACE_IS("RESUME s0 cap 16384\n"
                  "room\n");
         poke_end();
@@ -285,8 +285,8 @@ int main(void)
         TRACE_TEST(flushed_segment_is_looked_at),
         TRACE_TEST(repairing_that_was_given_up_stays_so),
         TRACE_TEST(deleted_log_gives_its_memory_back),
-        TRACE_TEST(log_without_a_head_has_none_to_park),
-        TRACE_TEST(head_is_parked_when_it_is_said),
+        TRACE_TEST(log_without_a_head_has_none_to_hibernate),
+        TRACE_TEST(head_is_hibernated_when_it_is_said),
         TRACE_TEST(head_that_is_not_resumed),
         TRACE_TEST(idle_log_does_not_roll_fast),
         TRACE_TEST(run_is_closed_when_nothing_comes),

@@ -120,10 +120,10 @@ static void requests_are_checked(void **state)
     BROKEN(next, it->next = &seg, seg.id.v = it->next_segment + 1, slot(0)->changing = true);
     BROKEN(next, it->next = &seg, seg.id.v = it->next_segment, it->reserving = true,
            slot(0)->changing = true);
-    static const char parking[] =
-        "log->parking == LOG_AWAKE || (log->head.seg && !log->old.seg && log->commit_count == 0)";
-    BROKEN(parking, it->parking = LOG_PARKED, it->old = it->head, it->old.index = NULL);
-    BROKEN(parking, it->parking = LOG_PARKING, it->commit_count = 1,
+    static const char hibernating[] = "log->hibernating == LOG_AWAKE || (log->head.seg && "
+                                      "!log->old.seg && log->commit_count == 0)";
+    BROKEN(hibernating, it->hibernating = LOG_HIBERNATED, it->old = it->head, it->old.index = NULL);
+    BROKEN(hibernating, it->hibernating = LOG_HIBERNATING, it->commit_count = 1,
            it->commits[it->commit_first].req.seg = it->head.seg);
     BROKEN("log->restored == LOG_WARM || !log->head.seg", it->restored = LOG_COLD);
     BROKEN("!log->warming || log_is_cold(log)", it->warming = true, slot(0)->file_reads++);
@@ -148,13 +148,13 @@ static void steps_are_checked(void **state)
                                          [LOG_OPENED] = "...."};
     assert_steps(log.opened, opened, "follow[log->opened] & 1u << to",
                  log_opened_enter(&log, step_to));
-    static const char *const parking[] = {[LOG_AWAKE] = ".P...",
-                                          [LOG_PARKING] = "A.HP.",
-                                          [LOG_PARKED_HERE] = "...P.",
-                                          [LOG_PARKED] = "....R",
-                                          [LOG_RESUMING] = "A..P."};
-    assert_steps(log.parking, parking, "follow[log->parking] & 1u << to",
-                 log_parking_enter(&log, step_to));
+    static const char *const hibernating[] = {[LOG_AWAKE] = ".P...",
+                                              [LOG_HIBERNATING] = "A.HP.",
+                                              [LOG_HIBERNATED_HERE] = "...P.",
+                                              [LOG_HIBERNATED] = "....R",
+                                              [LOG_RESUMING] = "A..P."};
+    assert_steps(log.hibernating, hibernating, "follow[log->hibernating] & 1u << to",
+                 log_hibernating_enter(&log, step_to));
     static const char *const restored[] = {[LOG_WARM] = "W...",
                                            [LOG_FRONT_UNKNOWN] = "..UC",
                                            [LOG_FRONT_UNTOLD] = "..UC",

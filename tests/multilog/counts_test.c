@@ -339,7 +339,7 @@ static void trailers_are_written_and_shown(void **state)
     CASE(gathers, step_seal, it->store_port.commits = 3);
     CASE(gathers, step_seal, it->commit_count = 0);
     CASE(gathers, step_seal, it->options.durability = LEAT_DURABILITY_MEMORY);
-    CASE(gathers, step_seal, it->parking = LOG_PARKED);
+    CASE(gathers, step_seal, it->hibernating = LOG_HIBERNATED);
     CASE(gathers, step_seal, it->old.seg = it->head.seg);
     CASE(gathers, step_seal, it->old.seg = it->head.seg, it->commit_count = 0);
     CASE(gathers, step_seal, it->head.seal_count = LOG_SEALS_MAX);
@@ -354,7 +354,8 @@ static void trailers_are_written_and_shown(void **state)
         "it->commit_count = 0:    used 744 sealed 744/2 safe 504/1 shown 0: in flight 0\n"
         "it->options.durability = LEAT_DURABILITY_MEMORY:    used 744 sealed 744/2 safe 504/1 "
         "shown 0: in flight 1\n"
-        "it->parking = LOG_PARKED:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
+        "it->hibernating = LOG_HIBERNATED:    used 712 sealed 504/1 safe 504/1 shown 0: in flight "
+        "1\n"
         "it->old.seg = it->head.seg:    used 712 sealed 504/1 safe 504/1 shown 0: in flight 1\n"
         "it->old.seg = it->head.seg, it->commit_count = 0:    used 712 sealed 504/1 safe 504/1 "
         "shown 0: in flight 0\n"
@@ -384,7 +385,7 @@ static void commits_follow_each_other(void **state)
     CASE(sealed, step_safe, it->commit_count = 0);
     CASE(sealed, step_safe, it->commit_count = 0, it->store_port.commits = 1);
     CASE(sealed, step_safe, it->commit_count = 0, it->state = LEAT_LOG_STOPPED);
-    CASE(sealed, step_safe, it->commit_count = 0, it->parking = LOG_PARKED);
+    CASE(sealed, step_safe, it->commit_count = 0, it->hibernating = LOG_HIBERNATED);
     CASE(sealed, step_safe, it->commit_count = 0, it->head.safe_bytes = it->head.writer.used);
     CASE(sealed, step_safe, it->commit_count = 2);
     CASE(sealed, step_safe, it->store_port.commits = 1);
@@ -402,7 +403,8 @@ static void commits_follow_each_other(void **state)
         "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
         "it->commit_count = 0, it->state = LEAT_LOG_STOPPED:    used 744 sealed 744/2 safe 504/1 "
         "shown 744: 744/2 in flight 0\n"
-        "it->commit_count = 0, it->parking = LOG_PARKED:    used 744 sealed 744/2 safe 504/1 shown "
+        "it->commit_count = 0, it->hibernating = LOG_HIBERNATED:    used 744 sealed 744/2 safe "
+        "504/1 shown "
         "744: "
         "744/2 in flight 0\n"
         "it->commit_count = 0, it->head.safe_bytes = it->head.writer.used:    used 744 sealed "
@@ -438,33 +440,34 @@ static void what_comes_meanwhile_is_sent_ahead(void **state)
     CASE(ahead, step_safe, it->commit_count = 0, fake->memory_is_safe = true);
     CASE(ahead, step_safe, it->commit_count = 0, fake->memory_is_safe = false);
     CASE(ahead, step_safe, it->state = LEAT_LOG_STOPPED);
-    CASE(ahead, step_safe, it->parking = LOG_PARKED);
+    CASE(ahead, step_safe, it->hibernating = LOG_HIBERNATED);
     CASE(ahead, step_safe, it->old.seg = it->head.seg);
     CASE(ahead, step_safe, it->commits[0].req.seg = NULL);
     CASE(ahead, step_safe, it->commits[0].asked.bytes = it->head.writer.sealed_bytes);
     CASE(ahead, step_safe, it->commits[0].asked.bytes = it->head.writer.sealed_bytes - 1);
-    TRACE_IS("(void)0: ahead s0 744\n"
-             "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
-             "it->options.durability = LEAT_DURABILITY_DISK: COMMIT s0 504..744 and on\n"
-             "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 2\n"
-             "it->store_port.ahead = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
-             "flight 1\n"
-             "it->commit_count = 0, fake->memory_is_safe = true:    used 744 sealed 744/2 safe "
-             "744/2 shown 744: in flight 0\n"
-             "it->commit_count = 0, fake->memory_is_safe = false: COMMIT s0 504..744\n"
-             "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
-             "it->state = LEAT_LOG_STOPPED:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 "
-             "in flight 1\n"
-             "it->parking = LOG_PARKED:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
-             "flight 1\n"
-             "it->old.seg = it->head.seg:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
-             "flight 1\n"
-             "it->commits[0].req.seg = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 "
-             "in flight 1\n"
-             "it->commits[0].asked.bytes = it->head.writer.sealed_bytes:    used 744 sealed 744/2 "
-             "safe 504/1 shown 744: 744/2 in flight 1\n"
-             "it->commits[0].asked.bytes = it->head.writer.sealed_bytes - 1: ahead s0 744\n"
-             "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n");
+    TRACE_IS(
+        "(void)0: ahead s0 744\n"
+        "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
+        "it->options.durability = LEAT_DURABILITY_DISK: COMMIT s0 504..744 and on\n"
+        "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 2\n"
+        "it->store_port.ahead = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
+        "flight 1\n"
+        "it->commit_count = 0, fake->memory_is_safe = true:    used 744 sealed 744/2 safe "
+        "744/2 shown 744: in flight 0\n"
+        "it->commit_count = 0, fake->memory_is_safe = false: COMMIT s0 504..744\n"
+        "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n"
+        "it->state = LEAT_LOG_STOPPED:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 "
+        "in flight 1\n"
+        "it->hibernating = LOG_HIBERNATED:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
+        "flight 1\n"
+        "it->old.seg = it->head.seg:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in "
+        "flight 1\n"
+        "it->commits[0].req.seg = NULL:    used 744 sealed 744/2 safe 504/1 shown 744: 744/2 "
+        "in flight 1\n"
+        "it->commits[0].asked.bytes = it->head.writer.sealed_bytes:    used 744 sealed 744/2 "
+        "safe 504/1 shown 744: 744/2 in flight 1\n"
+        "it->commits[0].asked.bytes = it->head.writer.sealed_bytes - 1: ahead s0 744\n"
+        "   used 744 sealed 744/2 safe 504/1 shown 744: 744/2 in flight 1\n");
 }
 
 /* ---- made anew ---- */

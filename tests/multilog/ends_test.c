@@ -183,8 +183,8 @@ static void deleted_log_drops_all_as_helpers_are_free(void **state)
     CASE_AS_IT_IS(deleted, drop_and_head);
     CASE(deleted, drop_and_head, it->commit_count = 1);
     CASE(deleted, drop_and_head, it->closing = true);
-    CASE(deleted, drop_and_head, it->parking = LOG_PARKING);
-    CASE(deleted, drop_and_head, it->parking = LOG_RESUMING);
+    CASE(deleted, drop_and_head, it->hibernating = LOG_HIBERNATING);
+    CASE(deleted, drop_and_head, it->hibernating = LOG_RESUMING);
     CASE(deleted, drop_and_head, it->old = it->head, it->head = (struct log_open){0},
          it->commit_count = 1);
     CASE(deleted, drop_and_head, it->old = it->head, it->head = (struct log_open){0});
@@ -202,11 +202,11 @@ static void deleted_log_drops_all_as_helpers_are_free(void **state)
              "it->closing = true: DROP s0\n"
              "-> from 1 2 held, 11512 closed 81920 memory 1 drops: ---- ---- helpers b - - -\n"
              "   a head, no old\n"
-             "it->parking = LOG_PARKING: DROP s0\n"
+             "it->hibernating = LOG_HIBERNATING: DROP s0\n"
              "DROP s1\n"
              "-> from 2 1 held, 0 closed 65536 memory 2 drops: ---- helpers b b - -\n"
              "   a head, no old\n"
-             "it->parking = LOG_RESUMING: DROP s0\n"
+             "it->hibernating = LOG_RESUMING: DROP s0\n"
              "DROP s1\n"
              "-> from 2 1 held, 0 closed 65536 memory 2 drops: ---- helpers b b - -\n"
              "   a head, no old\n"
@@ -317,11 +317,11 @@ static void stopping(void)
 static void end(void)
 {
     log_step_end(it);
-    trace("->%s%s%s\n", it->parking == LOG_PARKING ? " parking" : "", it->on_end ? "" : " over",
-          it->resting ? " resting" : "");
+    trace("->%s%s%s\n", it->hibernating == LOG_HIBERNATING ? " hibernating" : "",
+          it->on_end ? "" : " over", it->resting ? " resting" : "");
 }
 
-static void stop_waits_for_what_is_under_way_and_parks_the_head(void **state)
+static void stop_waits_for_what_is_under_way_and_hibernates_the_head(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(stopping, end);
@@ -333,7 +333,7 @@ static void stop_waits_for_what_is_under_way_and_parks_the_head(void **state)
     CASE(stopping, end, it->state = LEAT_LOG_STOPPED, it->commit_count = 1);
     CASE(stopping, end, it->state = LEAT_LOG_WAITING);
     CASE(stopping, end, it->head.seg = NULL);
-    CASE(stopping, end, it->parking = LOG_PARKED);
+    CASE(stopping, end, it->hibernating = LOG_HIBERNATED);
     CASE(stopping, end, it->old.seg = it->head.seg);
     CASE(stopping, end, it->opened = LOG_UNOPENED);
     CASE(stopping, end, it->head.acked_bytes -= 1);
@@ -341,8 +341,8 @@ static void stop_waits_for_what_is_under_way_and_parks_the_head(void **state)
     CASE(stopping, end, it->reserving = true);
     CASE(stopping, end, it->next = it->head.seg, it->reserving = true);
     CASE(stopping, end, it->next = it->head.seg);
-    TRACE_IS("(void)0: PARK s0 504 from 0 to 1\n"
-             "-> parking\n"
+    TRACE_IS("(void)0: HIBERNATE s0 504 from 0 to 1\n"
+             "-> hibernating\n"
              "it->on_end = NULL: -> over\n"
              "one_waits(2): ->\n"
              "one_waits(2), it->state = LEAT_LOG_STOPPED: ->\n"
@@ -351,7 +351,7 @@ static void stop_waits_for_what_is_under_way_and_parks_the_head(void **state)
              "it->state = LEAT_LOG_STOPPED, it->commit_count = 1: ->\n"
              "it->state = LEAT_LOG_WAITING: stopped -> over\n"
              "it->head.seg = NULL: stopped -> over\n"
-             "it->parking = LOG_PARKED: stopped -> over\n"
+             "it->hibernating = LOG_HIBERNATED: stopped -> over\n"
              "it->old.seg = it->head.seg: ->\n"
              "it->opened = LOG_UNOPENED: ->\n"
              "it->head.acked_bytes -= 1: ->\n"
@@ -491,7 +491,7 @@ static void whoever_waits_for_room_is_told(void **state)
          it->reserve_not_before_us = fake->now_us + 1);
     CASE(waits_for_room, turn, it->producers_wanted = true,
          it->producers_not_before_us = fake->now_us + 1);
-    CASE(waits_for_room, turn, it->parking = LOG_RESUMING);
+    CASE(waits_for_room, turn, it->hibernating = LOG_RESUMING);
     CASE(waits_for_room, turn, it->restored = LOG_COLD, it->warming = true);
     TRACE_IS("(void)0: room\n"
              "->\n"
@@ -516,7 +516,7 @@ static void whoever_waits_for_room_is_told(void **state)
              "room bytes\n"
              "it->producers_wanted = true, it->producers_not_before_us = fake->now_us + 1: -> "
              "wants room bytes\n"
-             "it->parking = LOG_RESUMING: -> wants room bytes\n"
+             "it->hibernating = LOG_RESUMING: -> wants room bytes\n"
              "it->restored = LOG_COLD, it->warming = true: -> wants room bytes\n");
 }
 
@@ -635,7 +635,7 @@ int main(void)
         TRACE_TEST(deleted_log_drops_all_as_helpers_are_free),
         TRACE_TEST(what_was_given_back_is_counted_once_it_is_gone),
         TRACE_TEST(only_what_is_whole_in_its_file_is_wanted_back),
-        TRACE_TEST(stop_waits_for_what_is_under_way_and_parks_the_head),
+        TRACE_TEST(stop_waits_for_what_is_under_way_and_hibernates_the_head),
         TRACE_TEST(release_waits_for_readers_and_fails_what_waits),
         TRACE_TEST(delete_waits_until_nothing_is_held),
         TRACE_TEST(owner_is_asked_once_whether_it_may_open),

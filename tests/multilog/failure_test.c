@@ -102,7 +102,7 @@ static void assert_end_is_safe(struct fake *fake, uint64_t acked)
     assert_int_equal(scan.next_offset, tail.next_offset);
 }
 
-/* Fail request 1, then 2, ... of a run with rolls, parking and trimming, until it survives: every
+/* Fail request 1, then 2, ... of a run with rolls, hibernating and trimming, until it survives: every
  * append is answered once, and whatever was acked is there, also for who has the log next. */
 static void requests_fail_one_by_one_every_append_is_answered(void **state)
 {
@@ -111,7 +111,7 @@ static void requests_fail_one_by_one_every_append_is_answered(void **state)
         struct fake *fake = fake_create(at, level);
         fake->options.settings.segment_bytes_max = 16384;
         fake->options.settings.retention_bytes = 60000;
-        fake->options.park_after_us = 1000;
+        fake->options.hibernate_after_us = 1000;
         fake->delay_us_max = 200;
         fake->fail_request_at = at;
         fake->fail_kinds = ~(1u << LEAT_STORE_DROP | 1u << LEAT_STORE_EVICT);

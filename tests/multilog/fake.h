@@ -20,7 +20,7 @@ struct fake_held {
     struct leat_segment *seg;
     uint8_t *file; /* capacity bytes */
     bool started_reservation;
-    bool parked_row, closed_row;
+    bool hibernated_row, closed_row;
     struct leat_extent row_extent;
 };
 struct fake_event {
@@ -51,8 +51,8 @@ struct fake {
     unsigned fail_kinds; /* bit per enum leat_store_req_kind that may fail */
     uint64_t reads_done;
     bool fail_reads, flip_reads;
-    bool copies_park_later; /* than the store of this node */
-    uint64_t files_end;     /* all of them end there, whatever was written; 0: nowhere */
+    bool copies_hibernate_later; /* than the store of this node */
+    uint64_t files_end;          /* all of them end there, whatever was written; 0: nowhere */
     uint64_t drops;
     uint64_t starts_alone; /* start entries committed without the data behind them */
     uint64_t data_hidden;  /* turns that ended with data behind one that no scan may find yet */
@@ -233,14 +233,14 @@ static inline void fake_forget(struct fake *fake, struct leat_segment *seg)
     *held = fake->held[--fake->held_count];
 }
 
-static inline void fake_park(struct fake_held *held)
+static inline void fake_hibernate(struct fake_held *held)
 {
     struct leat_segment *seg = held->seg;
     LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
     memcpy(held->file, seg->buffer, seg->capacity);
-    held->parked_row = true;
+    held->hibernated_row = true;
     held->row_extent = seg->extent;
-    seg->state = LEAT_SEGMENT_PARKED;
+    seg->state = LEAT_SEGMENT_HIBERNATED;
     free(seg->buffer);
     seg->buffer = NULL;
 }
@@ -248,7 +248,7 @@ static inline void fake_park(struct fake_held *held)
 static inline void fake_req_done(struct fake *fake, struct leat_store_req *req)
 {
     struct leat_segment *seg = req->seg;
-    if (req->kind == LEAT_STORE_PARK && !seg->buffer) { /* the copies are parked as well */
+    if (req->kind == LEAT_STORE_HIBERNATE && !seg->buffer) { /* the copies are hibernated as well */
         req->on_done(req);
         return;
     }
@@ -278,17 +278,17 @@ static inline void fake_req_done(struct fake *fake, struct leat_store_req *req)
         held->closed_row = true;
         held->row_extent = seg->extent;
         break;
-    case LEAT_STORE_PARK:
-        fake_park(held);
-        if (!fake->copies_park_later) break;
+    case LEAT_STORE_HIBERNATE:
+        fake_hibernate(held);
+        if (!fake->copies_hibernate_later) break;
         req->on_here(req);
         fake_push(fake, (struct fake_event){.req = req});
         return;
     case LEAT_STORE_RESUME:
-        LEAT_ASSERT(seg->state == LEAT_SEGMENT_PARKED && held->parked_row && !seg->buffer);
+        LEAT_ASSERT(seg->state == LEAT_SEGMENT_HIBERNATED && held->hibernated_row && !seg->buffer);
         seg->buffer = fake_buffer(seg->capacity);
         memcpy(seg->buffer, held->file, seg->extent.bytes);
-        held->parked_row = false;
+        held->hibernated_row = false;
         seg->state = LEAT_SEGMENT_OPEN;
         break;
     case LEAT_STORE_DROP:
@@ -429,7 +429,7 @@ static inline struct fake *fake_create(uint64_t seed, enum leat_durability durab
                      .segment_bytes_max = LEAT_SEGMENT_BYTES_MAX},
         .incarnation = 3,
         .durability = durability,
-        .park_after_us = 10 * 1000 * 1000,
+        .hibernate_after_us = 10 * 1000 * 1000,
         .producer_expiry_ms = 24 * 3600 * 1000,
         .events = {fake_on_dirty, fake_on_acked, fake_on_room, fake_on_opening, NULL, NULL},
         .owner = fake,

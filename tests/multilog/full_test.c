@@ -183,8 +183,8 @@ static void full_lets_records_be_given_up(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: a log that parks and wakes takes no segment, and is not refused. */
-static void full_lets_a_parked_head_go_on(void **state)
+/* Goal: a log that hibernates and wakes takes no segment, and is not refused. */
+static void full_lets_a_hibernated_head_go_on(void **state)
 {
     (void)state;
     struct fake *fake = full_create(6);
@@ -193,9 +193,9 @@ static void full_lets_a_parked_head_go_on(void **state)
     full = spent = true;
     asked = 0;
     for (int i = 0; i < 3; i++) {
-        fake->now_us += fake->options.park_after_us;
+        fake->now_us += fake->options.hibernate_after_us;
         pass_a_second(fake);
-        assert_int_equal(fake->log->parking, LOG_PARKED);
+        assert_int_equal(fake->log->hibernating, LOG_HIBERNATED);
         must_append(fake, 1, 100);
     }
     assert_int_equal(asked, 0);
@@ -248,7 +248,7 @@ int main(void)
         cmocka_unit_test(full_lets_what_has_expired_go),
         cmocka_unit_test(full_lets_a_log_at_its_size_go_on),
         cmocka_unit_test(full_lets_records_be_given_up),
-        cmocka_unit_test(full_lets_a_parked_head_go_on),
+        cmocka_unit_test(full_lets_a_hibernated_head_go_on),
         cmocka_unit_test(full_refuses_producers_that_are_new),
     };
     return cmocka_run_group_tests_name("multilog full", tests, NULL, NULL);

@@ -35,8 +35,8 @@ static void last_run_is_closed_once_all_of_it_is_acked(void **state)
     (void)state;
     CASE_AS_IT_IS(on_disk, run_close);
     CASE(on_disk, run_close, it->options.durability = LEAT_DURABILITY_MEMORY);
-    CASE(on_disk, run_close, it->parking = LOG_PARKED);
-    CASE(on_disk, run_close, it->parking = LOG_PARKING);
+    CASE(on_disk, run_close, it->hibernating = LOG_HIBERNATED);
+    CASE(on_disk, run_close, it->hibernating = LOG_HIBERNATING);
     CASE(on_disk, run_close, it->old.seg = it->head.seg);
     CASE(on_disk, run_close, it->opened = LOG_UNOPENED);
     CASE(on_disk, run_close, it->commit_count = 1);
@@ -47,8 +47,8 @@ static void last_run_is_closed_once_all_of_it_is_acked(void **state)
     CASE(on_disk, run_close, it->head.start_end = it->head.writer.used);
     TRACE_IS("(void)0: 32 more, sealed as it is, not again\n"
              "it->options.durability = LEAT_DURABILITY_MEMORY: 0 more\n"
-             "it->parking = LOG_PARKED: 0 more\n"
-             "it->parking = LOG_PARKING: 0 more\n"
+             "it->hibernating = LOG_HIBERNATED: 0 more\n"
+             "it->hibernating = LOG_HIBERNATING: 0 more\n"
              "it->old.seg = it->head.seg: 0 more\n"
              "it->opened = LOG_UNOPENED: 0 more\n"
              "it->commit_count = 1: 0 more\n"
@@ -232,10 +232,10 @@ static void readers_wait_together(void **state)
     (void)state;
     CASE(two, read_first, is_sought());
     CASE(two, read_first, is_on_its_way());
-    CASE(two, read_last, it->parking = LOG_PARKING);
+    CASE(two, read_last, it->hibernating = LOG_HIBERNATING);
     TRACE_IS("is_sought(): AGAIN AGAIN -> 2 wait\n"
              "is_on_its_way(): AGAIN AGAIN -> 2 wait\n"
-             "it->parking = LOG_PARKING: AGAIN AGAIN -> 2 wait\n");
+             "it->hibernating = LOG_HIBERNATING: AGAIN AGAIN -> 2 wait\n");
 }
 
 /* ---- the care ---- */
@@ -245,7 +245,7 @@ static void care(void)
     it->copy_wanted = true;
     leat_log_care(it);
     trace("->%s%s%s%s%s%s\n", it->roll_wanted ? " roll" : "", it->leave_wanted ? " leave" : "",
-          it->copy_wanted ? " copy" : "", it->parking == LOG_PARKING ? " park" : "",
+          it->copy_wanted ? " copy" : "", it->hibernating == LOG_HIBERNATING ? " hibernate" : "",
           it->rolling_fast ? " fast" : "", it->dirty ? "" : " not dirty");
 }
 
@@ -262,13 +262,13 @@ static void head_that_is_in_the_way_leaves(void **state)
     CASE_AS_IT_IS(in_the_way, care);
     CASE(in_the_way, care, it->store_port.in_the_way = NULL);
     CASE(in_the_way, care, watched.in_the_way = false);
-    CASE(in_the_way, care, it->options.park_after_us = 0);
+    CASE(in_the_way, care, it->options.hibernate_after_us = 0);
     CASE(in_the_way, care, it->head.seg = NULL);
     CASE(in_the_way, care, it->old.seg = it->head.seg);
     CASE(in_the_way, care, it->opened = LOG_UNOPENED);
-    CASE(in_the_way, care, it->parking = LOG_PARKED);
-    CASE(in_the_way, care, it->parking = LOG_PARKING);
-    CASE(in_the_way, care, it->parking = LOG_RESUMING);
+    CASE(in_the_way, care, it->hibernating = LOG_HIBERNATED);
+    CASE(in_the_way, care, it->hibernating = LOG_HIBERNATING);
+    CASE(in_the_way, care, it->hibernating = LOG_RESUMING);
     CASE(in_the_way, care, it->leave_not_before_us = fake->now_us);
     CASE(in_the_way, care, it->leave_not_before_us = fake->now_us + 1);
     CASE(in_the_way, care, it->leave_wanted = true, watched.in_the_way = false);
@@ -281,14 +281,14 @@ static void head_that_is_in_the_way_leaves(void **state)
              "it->store_port.in_the_way = NULL: ->\n"
              "watched.in_the_way = false: in the way s0?\n"
              "->\n"
-             "it->options.park_after_us = 0: PARK s0 504 from 0 to 1\n"
-             "-> park\n"
+             "it->options.hibernate_after_us = 0: HIBERNATE s0 504 from 0 to 1\n"
+             "-> hibernate\n"
              "it->head.seg = NULL: ->\n"
              "it->old.seg = it->head.seg: ->\n"
              "it->opened = LOG_UNOPENED: ->\n"
-             "it->parking = LOG_PARKED: ->\n"
-             "it->parking = LOG_PARKING: -> park\n"
-             "it->parking = LOG_RESUMING: ->\n"
+             "it->hibernating = LOG_HIBERNATED: ->\n"
+             "it->hibernating = LOG_HIBERNATING: -> hibernate\n"
+             "it->hibernating = LOG_RESUMING: ->\n"
              "it->leave_not_before_us = fake->now_us: in the way s0?\n"
              "-> leave\n"
              "it->leave_not_before_us = fake->now_us + 1: ->\n"
@@ -403,12 +403,12 @@ static void head_whose_data_has_expired_rolls(void **state)
 static void idle(void)
 {
     poke_begin(watch_begun(LEAT_DURABILITY_MEMORY));
-    fake->now_us = it->gathered_us + it->options.park_after_us;
+    fake->now_us = it->gathered_us + it->options.hibernate_after_us;
 }
 
 static struct leat_log_trim trim;
 
-static void head_that_is_idle_is_parked(void **state)
+static void head_that_is_idle_is_hibernated(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(idle, care);
@@ -418,7 +418,7 @@ static void head_that_is_idle_is_parked(void **state)
     CASE(idle, care, it->reserving = true);
     CASE(idle, care, it->commit_count = 1);
     CASE(idle, care, it->closing = true);
-    CASE(idle, care, it->parking = LOG_RESUMING);
+    CASE(idle, care, it->hibernating = LOG_RESUMING);
     CASE(idle, care, it->warming = true);
     CASE(idle, care, it->reads_in_flight = 1);
     CASE(idle, care, it->helper_busy[0] = true);
@@ -428,19 +428,19 @@ static void head_that_is_idle_is_parked(void **state)
     CASE(idle, care, it->head.acked_bytes -= 1);
     CASE(idle, care, it->room_wanted = true);
     CASE(idle, care, it->roll_wanted = true);
-    CASE(idle, care, it->parking = LOG_PARKED);
+    CASE(idle, care, it->hibernating = LOG_HIBERNATED);
     CASE(idle, care, it->trim_segment = 1);
     CASE(idle, care, leat_segment_pin(it->head.seg));
     CASE(idle, care, slot(0)->mail_due = true);
-    TRACE_IS("(void)0: PARK s0 504 from 0 to 1\n"
-             "-> park\n"
+    TRACE_IS("(void)0: HIBERNATE s0 504 from 0 to 1\n"
+             "-> hibernate\n"
              "fake->now_us -= 1: ->\n"
              "it->old.seg = it->head.seg: ->\n"
              "it->opened = LOG_UNOPENED: ->\n"
              "it->reserving = true: ->\n"
              "it->commit_count = 1: ->\n"
              "it->closing = true: ->\n"
-             "it->parking = LOG_RESUMING: ->\n"
+             "it->hibernating = LOG_RESUMING: ->\n"
              "it->warming = true: ->\n"
              "it->reads_in_flight = 1: ->\n"
              "it->helper_busy[0] = true: ->\n"
@@ -450,37 +450,37 @@ static void head_that_is_idle_is_parked(void **state)
              "it->head.acked_bytes -= 1: ->\n"
              "it->room_wanted = true: ->\n"
              "it->roll_wanted = true: -> roll\n"
-             "it->parking = LOG_PARKED: ->\n"
+             "it->hibernating = LOG_HIBERNATED: ->\n"
              "it->trim_segment = 1: ->\n"
              "leat_segment_pin(it->head.seg): ->\n"
              "slot(0)->mail_due = true: ->\n");
 }
 
-static void parked(void)
+static void hibernated(void)
 {
     idle();
     size_t used = trace_used;
     leat_log_care(it);
     (void)fake_deliver(fake);
     trace_text[trace_used = used] = '\0';
-    assert_int_equal(it->parking, LOG_PARKED);
+    assert_int_equal(it->hibernating, LOG_HIBERNATED);
     it->dirty = false;
     it->store_port.copy_wanted = watch_copy_wanted;
     watched.copy_wanted = true;
 }
 
-static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
+static void hibernated_head_that_lacks_a_copy_is_resumed_for_it(void **state)
 {
     (void)state;
-    CASE_AS_IT_IS(parked, care);
-    CASE(parked, care, it->store_port.copy_wanted = NULL);
-    CASE(parked, care, watched.copy_wanted = false);
-    CASE(parked, care, it->old.seg = it->head.seg);
-    CASE(parked, care, it->opened = LOG_UNOPENED);
-    CASE(parked, care, it->parking = LOG_PARKING);
-    CASE(parked, care, it->parking = LOG_RESUMING);
-    CASE(parked, care, it->parking = LOG_AWAKE);
-    CASE(parked, care, it->gathered_us += 1);
+    CASE_AS_IT_IS(hibernated, care);
+    CASE(hibernated, care, it->store_port.copy_wanted = NULL);
+    CASE(hibernated, care, watched.copy_wanted = false);
+    CASE(hibernated, care, it->old.seg = it->head.seg);
+    CASE(hibernated, care, it->opened = LOG_UNOPENED);
+    CASE(hibernated, care, it->hibernating = LOG_HIBERNATING);
+    CASE(hibernated, care, it->hibernating = LOG_RESUMING);
+    CASE(hibernated, care, it->hibernating = LOG_AWAKE);
+    CASE(hibernated, care, it->gathered_us += 1);
     TRACE_IS("(void)0: copy s0?\n"
              "-> copy\n"
              "it->store_port.copy_wanted = NULL: ->\n"
@@ -488,9 +488,9 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
              "->\n"
              "it->old.seg = it->head.seg: ->\n"
              "it->opened = LOG_UNOPENED: ->\n"
-             "it->parking = LOG_PARKING: -> park\n"
-             "it->parking = LOG_RESUMING: ->\n"
-             "it->parking = LOG_AWAKE: copy s0?\n"
+             "it->hibernating = LOG_HIBERNATING: -> hibernate\n"
+             "it->hibernating = LOG_RESUMING: ->\n"
+             "it->hibernating = LOG_AWAKE: copy s0?\n"
              "->\n"
              "it->gathered_us += 1: ->\n");
 }
@@ -498,24 +498,24 @@ static void parked_head_that_lacks_a_copy_is_resumed_for_it(void **state)
 static void resume(void)
 {
     log_step_resume(it);
-    trace("->%s%s\n", it->parking == LOG_RESUMING ? " resuming" : "",
+    trace("->%s%s\n", it->hibernating == LOG_RESUMING ? " resuming" : "",
           slot(0)->changing ? " changing" : "");
 }
 
-static void parked_head_is_resumed_for_whatever_needs_it(void **state)
+static void hibernated_head_is_resumed_for_whatever_needs_it(void **state)
 {
     (void)state;
-    CASE_AS_IT_IS(parked, resume);
-    CASE(parked, resume, it->room_wanted = true);
-    CASE(parked, resume, it->roll_wanted = true);
-    CASE(parked, resume, it->copy_wanted = true);
-    CASE(parked, resume, it->room_wanted = true, it->parking = LOG_AWAKE);
-    CASE(parked, resume, it->room_wanted = true, it->parking = LOG_RESUMING);
-    CASE(parked, resume, it->room_wanted = true, it->state = LEAT_LOG_STOPPED);
-    CASE(parked, resume, it->room_wanted = true, it->ending = LOG_DELETING);
-    CASE(parked, resume, it->room_wanted = true, it->ending = LOG_STOPPING);
-    CASE(parked, resume, it->room_wanted = true, it->reserve_not_before_us = fake->now_us);
-    CASE(parked, resume, it->room_wanted = true, it->reserve_not_before_us = fake->now_us + 1);
+    CASE_AS_IT_IS(hibernated, resume);
+    CASE(hibernated, resume, it->room_wanted = true);
+    CASE(hibernated, resume, it->roll_wanted = true);
+    CASE(hibernated, resume, it->copy_wanted = true);
+    CASE(hibernated, resume, it->room_wanted = true, it->hibernating = LOG_AWAKE);
+    CASE(hibernated, resume, it->room_wanted = true, it->hibernating = LOG_RESUMING);
+    CASE(hibernated, resume, it->room_wanted = true, it->state = LEAT_LOG_STOPPED);
+    CASE(hibernated, resume, it->room_wanted = true, it->ending = LOG_DELETING);
+    CASE(hibernated, resume, it->room_wanted = true, it->ending = LOG_STOPPING);
+    CASE(hibernated, resume, it->room_wanted = true, it->reserve_not_before_us = fake->now_us);
+    CASE(hibernated, resume, it->room_wanted = true, it->reserve_not_before_us = fake->now_us + 1);
     TRACE_IS(
         "(void)0: ->\n"
         "it->room_wanted = true: RESUME s0 cap 16384\n"
@@ -524,8 +524,8 @@ static void parked_head_is_resumed_for_whatever_needs_it(void **state)
         "-> resuming changing\n"
         "it->copy_wanted = true: RESUME s0 cap 16384\n"
         "-> resuming changing\n"
-        "it->room_wanted = true, it->parking = LOG_AWAKE: ->\n"
-        "it->room_wanted = true, it->parking = LOG_RESUMING: -> resuming\n"
+        "it->room_wanted = true, it->hibernating = LOG_AWAKE: ->\n"
+        "it->room_wanted = true, it->hibernating = LOG_RESUMING: -> resuming\n"
         "it->room_wanted = true, it->state = LEAT_LOG_STOPPED: ->\n"
         "it->room_wanted = true, it->ending = LOG_DELETING: ->\n"
         "it->room_wanted = true, it->ending = LOG_STOPPING: ->\n"
@@ -568,9 +568,9 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
     CASE(lacks_room, room, it->room_wanted = false, it->rolling_fast = true);
     CASE(lacks_room, room, it->room_wanted = false, it->rolling_fast = true,
          it->old.seg = it->head.seg);
-    CASE(lacks_room, room, it->parking = LOG_PARKING);
-    CASE(lacks_room, room, it->parking = LOG_RESUMING);
-    CASE(lacks_room, room, it->parking = LOG_PARKED);
+    CASE(lacks_room, room, it->hibernating = LOG_HIBERNATING);
+    CASE(lacks_room, room, it->hibernating = LOG_RESUMING);
+    CASE(lacks_room, room, it->hibernating = LOG_HIBERNATED);
     CASE(lacks_room, room, it->old.seg = it->head.seg);
     CASE(lacks_room, room, it->opened = LOG_UNOPENED);
     CASE(lacks_room, room, it->reserving = true);
@@ -594,9 +594,9 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
              "-> head 0 reserving\n"
              "it->room_wanted = false, it->rolling_fast = true, it->old.seg = it->head.seg: -> "
              "head 0 old\n"
-             "it->parking = LOG_PARKING: -> head 0\n"
-             "it->parking = LOG_RESUMING: -> head 0\n"
-             "it->parking = LOG_PARKED: -> head 0\n"
+             "it->hibernating = LOG_HIBERNATING: -> head 0\n"
+             "it->hibernating = LOG_RESUMING: -> head 0\n"
+             "it->hibernating = LOG_HIBERNATED: -> head 0\n"
              "it->old.seg = it->head.seg: -> head 0 old\n"
              "it->opened = LOG_UNOPENED: -> head 0\n"
              "it->reserving = true: -> head 0 reserving\n"
@@ -656,9 +656,9 @@ int main(void)
         TRACE_TEST(stopped_log_closes_nothing),
         TRACE_TEST(closed_segment_leaves_nothing_in_memory),
         TRACE_TEST(readers_wait_together),
-        TRACE_TEST(head_that_is_idle_is_parked),
-        TRACE_TEST(parked_head_that_lacks_a_copy_is_resumed_for_it),
-        TRACE_TEST(parked_head_is_resumed_for_whatever_needs_it),
+        TRACE_TEST(head_that_is_idle_is_hibernated),
+        TRACE_TEST(hibernated_head_that_lacks_a_copy_is_resumed_for_it),
+        TRACE_TEST(hibernated_head_is_resumed_for_whatever_needs_it),
         TRACE_TEST(segment_is_reserved_for_what_has_no_room),
         TRACE_TEST(reservation_becomes_the_head_or_goes),
     };

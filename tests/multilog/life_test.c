@@ -262,8 +262,9 @@ static void pace_of_rolling_sizes_segments(void **state)
 
 /* ---- care ---- */
 
-/* Goal: a head that nobody appends to is parked, when nothing is under way with it, and resumed by the next append. */
-static void idle_head_is_parked_and_resumed(void **state)
+/* Goal: a head that nobody appends to is hibernated, when nothing is under way with it, and resumed by the next
+ * append. */
+static void idle_head_is_hibernated_and_resumed(void **state)
 {
     (void)state;
     for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
@@ -286,13 +287,13 @@ static void idle_head_is_parked_and_resumed(void **state)
         state_trace(fake);
         if (level == LEAT_DURABILITY_MEMORY)
             TRACE_IS("not yet\n"
-                     "PARK s0 504 from 0 to 1\n"
+                     "HIBERNATE s0 504 from 0 to 1\n"
                      "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 0 memory, 1 "
-                     "records parked\n"
+                     "records hibernated\n"
                      "append 2: AGAIN\n"
                      "RESUME s0 cap 16384\n"
                      "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 0 memory, 1 "
-                     "records parked busy wants room\n"
+                     "records hibernated busy wants room\n"
                      "room\n"
                      "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 16384 memory, 1 "
                      "records\n"
@@ -303,13 +304,13 @@ static void idle_head_is_parked_and_resumed(void **state)
         else
             TRACE_IS("COMMIT s0 504..536\n"
                      "not yet\n"
-                     "PARK s0 536 from 0 to 1\n"
+                     "HIBERNATE s0 536 from 0 to 1\n"
                      "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 536 bytes 0 memory, 1 "
-                     "records parked\n"
+                     "records hibernated\n"
                      "append 2: AGAIN\n"
                      "RESUME s0 cap 16384\n"
                      "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 536 bytes 0 memory, 1 "
-                     "records parked busy wants room\n"
+                     "records hibernated busy wants room\n"
                      "room\n"
                      "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 536 bytes 16384 memory, 1 "
                      "records\n"
@@ -322,8 +323,8 @@ static void idle_head_is_parked_and_resumed(void **state)
     }
 }
 
-/* Goal: each thing that speaks against parking, by itself. */
-static void head_with_something_to_do_is_not_parked(void **state)
+/* Goal: each thing that speaks against hibernating, by itself. */
+static void head_with_something_to_do_is_not_hibernated(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 8; i++) {
@@ -338,7 +339,7 @@ static void head_with_something_to_do_is_not_parked(void **state)
         if (i == 6) leat_segment_pin(log->head.seg);
         if (i == 7) log->helper_busy[0] = true;
         leat_log_care(log);
-        assert_int_equal(log->parking == LOG_PARKING, i == 0);
+        assert_int_equal(log->hibernating == LOG_HIBERNATING, i == 0);
         assert_int_equal(log_slot_at(log, 0)->mail_due, i == 6);
         log->opened = LOG_OPENED;
         log->room_wanted = log->roll_wanted = false;
@@ -347,12 +348,12 @@ static void head_with_something_to_do_is_not_parked(void **state)
         if (i == 6) leat_log_care(log); /* asks no second time before the mail has come */
         if (i == 6) leat_segment_unpin(log->head.seg, &fake->post);
         if (i == 6) leat_log_care(log);
-        assert_int_equal(log->parking == LOG_PARKING, i == 0);
+        assert_int_equal(log->hibernating == LOG_HIBERNATING, i == 0);
         fake_settle(fake);
-        assert_int_equal(log->parking == LOG_PARKED, i == 0);
+        assert_int_equal(log->hibernating == LOG_HIBERNATED, i == 0);
         leat_log_care(log);
         fake_settle(fake);
-        assert_int_equal(log->parking, LOG_PARKED);
+        assert_int_equal(log->hibernating, LOG_HIBERNATED);
         watch_end(fake);
         trace_begin();
     }
@@ -426,9 +427,9 @@ static void store_port_is_asked_about_the_head(void **state)
         else
             TRACE_IS("roll s0?\n"
                      "copy s0?\n"
-                     "PARK s0 504 from 0 to 1\n"
+                     "HIBERNATE s0 504 from 0 to 1\n"
                      "  state 0 0..1 acked 1, s0..1 1 held, groups 0+1, 504 bytes 0 memory, 1 "
-                     "records parked\n"
+                     "records hibernated\n"
                      "roll s0?\n"
                      "copy s0?\n"
                      "RESUME s0 cap 16384\n"
@@ -446,8 +447,8 @@ static void on_end(void *arg, struct leat_log *log)
     fake_on_end(arg, log);
 }
 
-/* Goal: a stop takes no more appends, and ends when all is safe and the head parked; then it may go on. */
-static void stop_ends_with_a_parked_head(void **state)
+/* Goal: a stop takes no more appends, and ends when all is safe and the head hibernated; then it may go on. */
+static void stop_ends_with_a_hibernated_head(void **state)
 {
     (void)state;
     struct fake *fake = watch_begun(LEAT_DURABILITY_DISK);
@@ -462,10 +463,11 @@ static void stop_ends_with_a_parked_head(void **state)
         "append 3: STARTING\n"
         "acked 2\n"
         "append 2: OK at 1\n"
-        "PARK s0 744 from 0 to 2\n"
+        "HIBERNATE s0 744 from 0 to 2\n"
         "  state 0 0..2 acked 2, s0..1 1 held, groups 0+1, 744 bytes 16384 memory, 2 records busy\n"
         "ended\n"
-        "  state 0 0..2 acked 2, s0..1 1 held, groups 0+1, 744 bytes 0 memory, 2 records parked\n");
+        "  state 0 0..2 acked 2, s0..1 1 held, groups 0+1, 744 bytes 0 memory, 2 records "
+        "hibernated\n");
     assert_true(fake->ended);
     fake->ended = false;
     leat_log_go_on(fake->log);
@@ -483,7 +485,7 @@ static void stop_ends_with_a_parked_head(void **state)
     fake_turn_end(fake);
     leat_log_abandon(fake->log);
     fake_settle(fake);
-    TRACE_IS("PARK s0 984 from 0 to 3\n"
+    TRACE_IS("HIBERNATE s0 984 from 0 to 3\n"
              "ended\n");
     fake->ended = false;
     watch_end(fake);
@@ -684,10 +686,10 @@ int main(void)
         TRACE_TEST(commits_on_disk_follow_each_other),
         TRACE_TEST(roll_goes_step_by_step),
         TRACE_TEST(pace_of_rolling_sizes_segments),
-        TRACE_TEST(idle_head_is_parked_and_resumed),
-        TRACE_TEST(head_with_something_to_do_is_not_parked),
+        TRACE_TEST(idle_head_is_hibernated_and_resumed),
+        TRACE_TEST(head_with_something_to_do_is_not_hibernated),
         TRACE_TEST(store_port_is_asked_about_the_head),
-        TRACE_TEST(stop_ends_with_a_parked_head),
+        TRACE_TEST(stop_ends_with_a_hibernated_head),
         TRACE_TEST(deleted_log_drops_everything),
         TRACE_TEST(released_log_gives_its_segments_up),
         TRACE_TEST(reserve_that_fails_is_told_by_name),

@@ -233,7 +233,7 @@ static void append_to_a_stream_deleted_before_it_was_opened_writes_no_error(void
     }
 }
 
-/* ---- places, parking, retention ---- */
+/* ---- places, hibernating, retention ---- */
 
 /* A time in a compressed batch is found in pieces, between which the log's core does something else: until then its
  * bytes are kept. What is answered is exact. */
@@ -320,21 +320,21 @@ static void locate_time_offset_and_ends(void **state)
     fake_destroy(fake);
 }
 
-/* Nothing is written any more: the last records go too when their time is over, also from a parked
+/* Nothing is written any more: the last records go too when their time is over, also from a hibernated
  * head, and offsets go on where they were. */
 static void retention_of_an_idle_log_drops_its_last_records(void **state)
 {
     (void)state;
-    for (int parked = 0; parked < 2; parked++) {
+    for (int hibernated = 0; hibernated < 2; hibernated++) {
         struct fake *fake = fake_create(11, LEAT_DURABILITY_DISK);
         fake->options.settings.retention_ms = 60 * 1000;
         fake_open(fake, NULL, 0, NULL);
         must_append(fake, 50, 100);
-        if (parked) {
+        if (hibernated) {
             fake->now_us += 20 * 1000 * 1000;
             leat_log_care(fake->log);
             fake_settle(fake);
-            assert_int_equal(fake->log->parking, LOG_PARKED);
+            assert_int_equal(fake->log->hibernating, LOG_HIBERNATED);
         }
         fake->now_us += 120 * 1000 * 1000;
         for (int i = 0; i < 4; i++) {
@@ -431,7 +431,7 @@ static void time_left_out_of_the_header_is_found_all_the_same(void **state)
 
 /* An idle log gives its buffer back, its bytes stay readable, and it goes on in the same segment.
  */
-static void park_and_resume_go_on_in_the_same_segment(void **state)
+static void hibernate_and_resume_go_on_in_the_same_segment(void **state)
 {
     (void)state;
     struct fake *fake = fake_create(8, LEAT_DURABILITY_DISK);
@@ -522,7 +522,7 @@ static void head_in_the_way_without_room_stays(void **state)
         assert_int_equal(fake->requests, fake->fail_request_at);
         assert_ptr_equal(fake->log->head.seg, in_the_way);
     }
-    care_after(fake, fake->options.park_after_us);
+    care_after(fake, fake->options.hibernate_after_us);
     struct leat_log_info info;
     leat_log_info(fake->log, &info);
     assert_int_equal(info.segment_count, 1);
@@ -645,7 +645,7 @@ int main(void)
         cmocka_unit_test(time_left_out_of_the_header_is_found_all_the_same),
         cmocka_unit_test(head_in_the_way_rolls),
         cmocka_unit_test(head_in_the_way_without_room_stays),
-        cmocka_unit_test(park_and_resume_go_on_in_the_same_segment),
+        cmocka_unit_test(hibernate_and_resume_go_on_in_the_same_segment),
         cmocka_unit_test(producers_of_a_full_table_expire_sooner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,26 +180,26 @@ static void each_end_of_a_read_is_said(void **state)
         "5000: [53248+12288] [0+65536] OK 150 records from 200..350 at 0/2/16960\n");
 }
 
-static void parked(void)
+static void hibernated(void)
 {
     struct leat_segment *head = slot(4)->seg;
     head->extent.bytes = it->head.acked_bytes;
     head->next_offset = it->next_offset;
 }
 
-/* Goal: a head that was parked, and goes on, ends nowhere: a reader at its end stays there, and does not go on in the
- * next segment. */
-static void end_of_a_head_that_was_parked_is_no_segments_end(void **state)
+/* Goal: a head that was hibernated, and goes on, ends nowhere: a reader at its end stays there, and does not go on in
+ * the next segment. */
+static void end_of_a_head_that_was_hibernated_is_no_segments_end(void **state)
 {
     (void)state;
-    CASE(four, read_it, parked(), from_place(4, it->head.acked_bytes));
-    CASE(four, read_it, parked(), from_place(4, 0));
-    CASE(four, read_it, parked(), from(1300));
-    CASE(four, read_it, parked(), from(1350));
-    TRACE_IS("parked(), from_place(4, it->head.acked_bytes): OK..1350 at 0/4/5840\n"
-             "parked(), from_place(4, 0): OK 50 records from 1300..1350 at 0/4/5808\n"
-             "parked(), from(1300): OK 50 records from 1300..1350 at 0/4/5808\n"
-             "parked(), from(1350): OK..1350 at 0/4/5840\n");
+    CASE(four, read_it, hibernated(), from_place(4, it->head.acked_bytes));
+    CASE(four, read_it, hibernated(), from_place(4, 0));
+    CASE(four, read_it, hibernated(), from(1300));
+    CASE(four, read_it, hibernated(), from(1350));
+    TRACE_IS("hibernated(), from_place(4, it->head.acked_bytes): OK..1350 at 0/4/5840\n"
+             "hibernated(), from_place(4, 0): OK 50 records from 1300..1350 at 0/4/5808\n"
+             "hibernated(), from(1300): OK 50 records from 1300..1350 at 0/4/5808\n"
+             "hibernated(), from(1350): OK..1350 at 0/4/5840\n");
 }
 
 /* ---- a start entry longer than a block ---- */
@@ -323,7 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ENDS_TEST(each_end_of_a_read_is_said),
-        ENDS_TEST(end_of_a_head_that_was_parked_is_no_segments_end),
+        ENDS_TEST(end_of_a_head_that_was_hibernated_is_no_segments_end),
         ENDS_TEST(start_longer_than_a_block_is_read_whole),
         ENDS_TEST(place_of_a_reader_is_noted_once),
     };

@@ -236,23 +236,23 @@ static void buffer_that_is_on_its_way_out_is_not_read(void **state)
     (void)state;
     CASE(four, read_it, from(100), slot(1)->changing = true);
     CASE(four, read_it, from(100), slot(1)->evicting = true);
-    CASE(four, read_it, from(log_acked(it) - 1), it->parking = LOG_PARKING);
-    CASE(four, read_it, from(100), it->parking = LOG_PARKING);
+    CASE(four, read_it, from(log_acked(it) - 1), it->hibernating = LOG_HIBERNATING);
+    CASE(four, read_it, from(100), it->hibernating = LOG_HIBERNATING);
     CASE(four, read_it, from(100), slot(1)->repair = LOG_REPAIR_SOUGHT);
     CASE(four, read_it, from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING);
-    TRACE_IS(
-        "from(100), slot(1)->changing = true: [1 of 0+12288] OK 2 of 100 records "
-        "100@0/1/264..200@0/2/0\n"
-        "from(100), slot(1)->evicting = true: [1 of 0+12288] OK 2 of 100 records "
-        "100@0/1/264..200@0/2/0\n"
-        "from(log_acked(it) - 1), it->parking = LOG_PARKING: waits, in line\n"
-        "from(100), it->parking = LOG_PARKING: OK 2 of 100 records 100@0/1/264..200@0/2/0 pinned\n"
-        "from(100), slot(1)->repair = LOG_REPAIR_SOUGHT: OK 2 of 100 records "
-        "100@0/1/264..200@0/2/0 "
-        "pinned\n"
-        "from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING: OK 2 of 100 records "
-        "100@0/1/264..200@0/2/0 "
-        "pinned\n");
+    TRACE_IS("from(100), slot(1)->changing = true: [1 of 0+12288] OK 2 of 100 records "
+             "100@0/1/264..200@0/2/0\n"
+             "from(100), slot(1)->evicting = true: [1 of 0+12288] OK 2 of 100 records "
+             "100@0/1/264..200@0/2/0\n"
+             "from(log_acked(it) - 1), it->hibernating = LOG_HIBERNATING: waits, in line\n"
+             "from(100), it->hibernating = LOG_HIBERNATING: OK 2 of 100 records "
+             "100@0/1/264..200@0/2/0 pinned\n"
+             "from(100), slot(1)->repair = LOG_REPAIR_SOUGHT: OK 2 of 100 records "
+             "100@0/1/264..200@0/2/0 "
+             "pinned\n"
+             "from(100), slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING: OK 2 of 100 records "
+             "100@0/1/264..200@0/2/0 "
+             "pinned\n");
 }
 
 static void file_is_read_in_windows(void **state)

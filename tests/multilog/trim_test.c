@@ -226,7 +226,7 @@ static void trim_many_at_once_take_one_roll(void **state)
     fake_destroy(fake);
 }
 
-/* A parked log wakes for it; a cold one too; and a log that stops, goes or failed answers it. */
+/* A hibernated log wakes for it; a cold one too; and a log that stops, goes or failed answers it. */
 static void trim_of_a_log_that_rests_or_ends_is_answered(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void trim_of_a_log_that_rests_or_ends_is_answered(void **state)
     fake->now_us += 20 * 1000 * 1000;
     leat_log_care(fake->log);
     fake_settle(fake);
-    assert_int_equal(fake->log->parking, LOG_PARKED);
+    assert_int_equal(fake->log->hibernating, LOG_HIBERNATED);
     assert_int_equal(must_trim(fake, 20), 20);
     begins_at(fake, 20);
     struct asked asked;
@@ -274,8 +274,8 @@ static void trim_on_a_full_disk_frees_what_it_can(void **state)
     uint64_t bases[SEGMENTS_MAX];
     struct asked asked;
     bases_of(fake, bases);
-    fake->options.park_after_us = UINT64_MAX;
-    leat_log_park_after_set(fake->log, UINT64_MAX);
+    fake->options.hibernate_after_us = UINT64_MAX;
+    leat_log_hibernate_after_set(fake->log, UINT64_MAX);
     fake->now_us += 2 * LOG_SLOW_ROLL_US;
     leat_log_care(fake->log); /* no reservation ahead is kept */
     fake_settle(fake);

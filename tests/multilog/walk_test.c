@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random walks of one log: producers with retries and gaps, readers, retention, parking, evictions,
+/* Random walks of one log: producers with retries and gaps, readers, retention, hibernating, evictions,
  * kills and power cuts, and a recovery that knows only what the store port holds. A failing walk prints
  * its seed. */
 #include <setjmp.h>
@@ -55,7 +55,7 @@ struct walk {
     bool opened_committed;
     struct leat_log_tail tail; /* the coordinator's record while !opened_committed */
     uint8_t *bytes;
-    uint64_t appends, restarts, dupes, parks, trims;
+    uint64_t appends, restarts, dupes, hibernates, trims;
 };
 
 static uint64_t ways; /* heads of all walks that were to leave where they lay */
@@ -288,7 +288,7 @@ static void log_abandon(struct walk *walk)
     leat_list_init(&log->stalled_reads);
     memset(log->helper_busy, 0, sizeof log->helper_busy);
     log->reserving = log->closing = false;
-    log->parking = LOG_AWAKE;
+    log->hibernating = LOG_AWAKE;
     log->commit_count = 0;
     log->warming = false;
     log->reads_in_flight = 0;
@@ -326,8 +326,8 @@ static void held_look(struct fake_held *held, bool power_cut, struct leat_scan *
     if (held->closed_row) {
         assert_int_equal(scan->bytes, held->row_extent.bytes);
         assert_int_equal(scan->crc, held->row_extent.crc);
-        assert_true(scan->closed || held->parked_row);
-    } else if (held->parked_row) {
+        assert_true(scan->closed || held->hibernated_row);
+    } else if (held->hibernated_row) {
         assert_int_equal(scan->bytes, held->row_extent.bytes);
     }
 }
@@ -348,7 +348,7 @@ static void segment_close(struct fake_held *held, const struct leat_scan *scan)
         memset(held->file + scan->bytes, 0, seg->capacity - scan->bytes);
     }
     held->closed_row = true;
-    held->parked_row = true; /* "closed by its row": need not hold a close entry */
+    held->hibernated_row = true; /* "closed by its row": need not hold a close entry */
     held->row_extent = seg->extent;
     seg->flushed = true;
 }
@@ -433,7 +433,7 @@ static void evict_step(struct walk *walk)
         leat_log_on_evict_wanted(fake->log, held->seg);
 }
 
-/* Nobody does anything for a while: the head parks. */
+/* Nobody does anything for a while: the head hibernates. */
 static void quiet_step(struct walk *walk)
 {
     struct fake *fake = walk->fake;
@@ -444,7 +444,7 @@ static void quiet_step(struct walk *walk)
     fake->now_us += 1000 * 1000;
     leat_log_care(fake->log);
     fake_turn_end(fake);
-    if (fake->log->parking == LOG_PARKING) walk->parks++;
+    if (fake->log->hibernating == LOG_HIBERNATING) walk->hibernates++;
     if (pick(walk, 2)) fake_settle(fake);
 }
 
@@ -610,23 +610,23 @@ static void walk_run(uint64_t seed, enum leat_durability level, unsigned steps)
         walk.readers[i].buffer = aligned_alloc(4096, DISK_BUFFER_BYTES);
     fake->open_at_once = false;
     fake->delay_us_max = 1 + pick(&walk, 3000);
-    fake->copies_park_later = seed % 2 != 0;
+    fake->copies_hibernate_later = seed % 2 != 0;
     fake->memory_is_safe = pick(&walk, 4) != 0;
     fake->options.settings.segment_bytes_max = 16384u << pick(&walk, 4);
     if (pick(&walk, 2)) fake->options.settings.retention_bytes = 200000;
     if (pick(&walk, 3) == 0) fake->options.settings.retention_ms = 5000;
-    fake->options.park_after_us = 100 * 1000;
+    fake->options.hibernate_after_us = 100 * 1000;
     if (seed % 2) fake->store_port.in_the_way = in_the_way;
     fake_open(fake, NULL, 0, NULL);
     for (unsigned i = 0; i < steps; i++)
         walk_step(&walk);
     walk_finish(&walk);
     if (getenv("LEAT_WALK_PRINT"))
-        print_message("seed %llu: %llu appends, %llu repeats, %llu restarts, %llu parks, "
+        print_message("seed %llu: %llu appends, %llu repeats, %llu restarts, %llu hibernates, "
                       "%llu trims, %llu drops, %llu file reads\n",
                       (unsigned long long)seed, (unsigned long long)walk.appends,
                       (unsigned long long)walk.dupes, (unsigned long long)walk.restarts,
-                      (unsigned long long)walk.parks, (unsigned long long)walk.trims,
+                      (unsigned long long)walk.hibernates, (unsigned long long)walk.trims,
                       (unsigned long long)fake->drops, (unsigned long long)fake->reads_done);
     fake_destroy(fake);
     for (unsigned i = 0; i < READS_MAX; i++)

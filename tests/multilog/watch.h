@@ -21,7 +21,7 @@ static inline void watch_request(void *ctx, const struct leat_post *post,
 {
     static const char *const names[] = {
         [LEAT_STORE_RESERVE] = "RESERVE", [LEAT_STORE_COMMIT] = "COMMIT",
-        [LEAT_STORE_CLOSE] = "CLOSE",     [LEAT_STORE_PARK] = "PARK",
+        [LEAT_STORE_CLOSE] = "CLOSE",     [LEAT_STORE_HIBERNATE] = "HIBERNATE",
         [LEAT_STORE_RESUME] = "RESUME",   [LEAT_STORE_DROP] = "DROP",
         [LEAT_STORE_EVICT] = "EVICT",     [LEAT_STORE_GIVE_UP] = "GIVE_UP"};
     const struct leat_segment *seg = req->seg;
@@ -31,7 +31,7 @@ static inline void watch_request(void *ctx, const struct leat_post *post,
               req->epoch.v, req->capacity, (unsigned)req->durability);
     if (req->kind == LEAT_STORE_COMMIT)
         trace(" %u..%u%s", req->from_bytes, req->to_bytes, req->follow ? " and on" : "");
-    if (req->kind == LEAT_STORE_CLOSE || req->kind == LEAT_STORE_PARK)
+    if (req->kind == LEAT_STORE_CLOSE || req->kind == LEAT_STORE_HIBERNATE)
         trace(" %u from %llu to %llu", seg->extent.bytes, (unsigned long long)seg->base_offset,
               (unsigned long long)seg->next_offset);
     if (req->kind == LEAT_STORE_CLOSE)
@@ -141,7 +141,7 @@ static inline void state_trace(const struct fake *fake)
           (unsigned long long)i.first_group, (unsigned long long)i.group_count,
           (unsigned long long)i.bytes, (unsigned long long)i.memory_bytes,
           (unsigned long long)i.appended_records, i.cold ? " cold" : "",
-          log_is_parked(log) ? " parked" : "", log_is_quiet(log) ? "" : " busy",
+          log_is_hibernated(log) ? " hibernated" : "", log_is_quiet(log) ? "" : " busy",
           log->room_wanted ? " wants room" : "");
 }
 

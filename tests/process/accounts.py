@@ -6,7 +6,7 @@ from cluster import PATIENT, Cluster, owned
 from rig import Raw, STATUS, check, equal, main, until
 
 NAMES = ('transports cpu_cores cpu_replicate cpu_data_path cpu_emulation cpu_control cpu_flush cpu_zeroing '
-         'replicated_bytes writes segments control_rpcs open_rpcs park_rpcs resume_rpcs flush_rpcs '
+         'replicated_bytes writes segments control_rpcs open_rpcs hibernate_rpcs resume_rpcs flush_rpcs '
          'other_rpcs lost_backups replaced_copies own_buffers copy_buffers').split()
 KINDS = {'rpc': 1, 'tcp': 2, 'shm': 3}
 
@@ -50,7 +50,7 @@ def requests(transport):
     # What is open now, the head and at most one segment reserved ahead, has had one open at each.
     still = quiet['open_rpcs'] - 2 * quiet['segments']
     check(still in (2, 4), quiet)
-    for name in ('park_rpcs', 'resume_rpcs', 'flush_rpcs', 'lost_backups', 'replaced_copies'):
+    for name in ('hibernate_rpcs', 'resume_rpcs', 'flush_rpcs', 'lost_backups', 'replaced_copies'):
         equal(quiet[name], 0, name)
     check(quiet['replicated_bytes'] >= 2 * 200000 * 100, quiet)
     equal(quiet['transports'], 1 << KINDS[transport])
@@ -87,14 +87,14 @@ def test_disk_counts_its_flushes_apart():
           2 * a['segments'], 'each closed segment has had one close at each backup')
 
 
-def test_parks_are_counted_apart():
-    cluster, owner, _ = loaded('shm', park_after='1')
-    parked = until(lambda: (a := accounts(cluster, owner))['park_rpcs'] and a, 'it parks')
-    equal(parked['resume_rpcs'], 0)
+def test_hibernates_are_counted_apart():
+    cluster, owner, _ = loaded('shm', hibernate_after='1')
+    hibernated = until(lambda: (a := accounts(cluster, owner))['hibernate_rpcs'] and a, 'it hibernates')
+    equal(hibernated['resume_rpcs'], 0)
     cluster.produce('s', ['one more'])
     after = accounts(cluster, owner)
     # Resumed at both, or, where it was large, rolled.
-    check(after['resume_rpcs'] == 2 or after['open_rpcs'] > parked['open_rpcs'], parked, after)
+    check(after['resume_rpcs'] == 2 or after['open_rpcs'] > hibernated['open_rpcs'], hibernated, after)
 
 
 def test_another_transport_than_the_named_one_is_not_measured():

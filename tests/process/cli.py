@@ -166,7 +166,7 @@ def test_wrong_words_of_leatd():
             ('--listen 127.0.0.1:65536', 'HOST:PORT'), ('--kafka nonsense', '--kafka is HOST:PORT or off'),
             ('--ping-ms 100 --suspect-ms 50', 'suspect-ms has to be at least 200'),
             ('--ping-ms 51', 'suspect-ms 100 .*at least 102, .*or ping-ms 50 at most'), ('--suspect-ms 49', 'ping-ms 25 and'),
-            ('--scrub fast', 'number'), ('--park-after 0', ''), ('--config /nonexistent', 'nonexistent'), (f'--config {place}', 'directory'),
+            ('--scrub fast', 'number'), ('--hibernate-after 0', ''), ('--config /nonexistent', 'nonexistent'), (f'--config {place}', 'directory'),
             (f'--config {long}', 'line 2: longer than 198 bytes'),
             (f'--config {file}', r'conf, line 2: .*did you mean "memory"'),
             (f'--config {twice}', 'line 3: "memory" is there twice'), ('--memory 10', 'budget of 10 bytes is too small'),

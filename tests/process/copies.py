@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Do the copies of a segment on different nodes differ? Looked up in the data directories of nodes that have stopped."""
-from rig import CLOSE, CLOSED, PARKED, check, entries
+from rig import CLOSE, CLOSED, HIBERNATED, check, entries
 
 
 def stopped_copies(nodes, stream):
-    """{(streamlet, log, segment): [(node, its row, its bytes)]} of what is closed or parked."""
+    """{(streamlet, log, segment): [(node, its row, its bytes)]} of what is closed or hibernated."""
     found = {}
     for node in nodes:
         for row in node.segments(stream):
-            if row['state'] in (CLOSED, PARKED):
+            if row['state'] in (CLOSED, HIBERNATED):
                 key = row['streamlet'], row['log'], row['segment']
                 found.setdefault(key, []).append((node, row, node.segment_bytes(row)[:row['extent']]))
     return found
@@ -33,7 +33,7 @@ def right_and_left(places, copies):
 
 
 def same_on_all_nodes(nodes, stream, copies):
-    """Each closed segment lies on so many nodes, or more, and is the same everywhere, byte for byte. Of a log's end, which is parked
+    """Each closed segment lies on so many nodes, or more, and is the same everywhere, byte for byte. Of a log's end, which is hibernated
     while one node after the other stops, a shorter copy is the beginning of a longer one. An owner of the past may have written more
     than was decided: that has an older epoch and is not closed, or begins with what was decided; it goes when its node is told so.
     Returns how many segments and how many such leftovers there are."""
@@ -44,7 +44,7 @@ def same_on_all_nodes(nodes, stream, copies):
         rows = '; '.join(f'{node.flags[1]} {row}' for node, row, _ in places)
         epoch = max(row['epoch'] for _, row, _ in places)
         old = [row for _, row, _ in places if row['epoch'] < epoch]
-        check(all(row['state'] == PARKED for row in old), f'segment {key} is closed under two epochs: {rows}')
+        check(all(row['state'] == HIBERNATED for row in old), f'segment {key} is closed under two epochs: {rows}')
         places, longer = right_and_left([place for place in places if place[1]['epoch'] == epoch], copies)
         leftovers += len(old) + len(longer)
         closed = any(row['state'] == CLOSED for _, row, _ in places)

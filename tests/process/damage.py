@@ -7,7 +7,7 @@ import re
 import shutil
 import struct
 
-from rig import (BATCH, CLOSED, PARKED, START, STREAM_CREATE, STREAM_DELETE, TRAILER, Raw, Server, check,
+from rig import (BATCH, CLOSED, HIBERNATED, START, STREAM_CREATE, STREAM_DELETE, TRAILER, Raw, Server, check,
                  check_in, crc32c, entries, equal, main, until)
 
 GROUP, LOG_INCOMPLETE = 22, 41
@@ -123,7 +123,7 @@ def test_open_segment_damaged_after_a_power_cut():
     open_segment_after(power_off)
 
 
-def test_parked_segment_damaged_after_stop():
+def test_hibernated_segment_damaged_after_stop():
     open_segment_after(Server.stop)
 
 
@@ -546,7 +546,7 @@ def test_store_file_truncated():
     server = filled()
     server.stop()
     row = head(server)
-    other = [r for r in server.segments(server.hurt_id + 1) if r['state'] == PARKED][-1]
+    other = [r for r in server.segments(server.hurt_id + 1) if r['state'] == HIBERNATED][-1]
     last = max(row, other, key=lambda r: r['unit'])
     name = server.path('store', str(row['file']))
     shutil.copy(name, name + '-kept')

@@ -249,14 +249,14 @@ def test_a_voter_with_an_older_state_of_its_disk_is_refused_by_name():
     check(any(older_state_is_refused() for _ in range(5)), 'five times another leader was elected')
 
 
-def parked(cluster, stream):
+def hibernated(cluster, stream):
     last = [log['segment_list'][-1] for log in described(cluster, stream)]
-    return all(len(segment['copies']) == 2 and all(copy['parked'] for copy in segment['copies']) for segment in last)
+    return all(len(segment['copies']) == 2 and all(copy['hibernated'] for copy in segment['copies']) for segment in last)
 
 
 def test_a_log_that_nobody_appends_to_has_its_copies_again():
     """Its last segment, too: of three copies two go, one after the other, and then the owner; what was acknowledged is there."""
-    cluster = Cluster(memory='256M', park_after='1', **PATIENT).start()
+    cluster = Cluster(memory='256M', hibernate_after='1', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability', 'disk')
     lines = [f'{i:05d}' for i in range(100)]
     cluster.produce('s', lines)
@@ -264,7 +264,7 @@ def test_a_log_that_nobody_appends_to_has_its_copies_again():
     others = [node for node in range(3) if f'n{node}' != owner]
     for victim in others:
         node = cluster.nodes[victim]
-        until(lambda: parked(cluster, 's'), 'its copies are parked')
+        until(lambda: hibernated(cluster, 's'), 'its copies are hibernated')
         node.kill()
         shutil.rmtree(node.data)
         node.launch()

@@ -217,7 +217,7 @@ def test_slow_reader_is_bounded_and_alone():
 def test_a_reader_that_stalls_leaves_others_something_to_read_with():
     """Its answers are many small ones: they fit no limit of bytes, and each holds a struct of the
     core's. A second reader is served while the first stalls, and the first gets its answers later."""
-    server = Server('--cores', '1', '--park-after', '3600').start()  # all is read from memory
+    server = Server('--cores', '1', '--hibernate-after', '3600').start()  # all is read from memory
     logs, batch = 64, 12000
     server.leat('stream', 'create', 's', '--streamlets', logs, '--logs', 1)
     for streamlet in range(logs):

@@ -258,7 +258,7 @@ def test_more_heads_than_backups_have_room_for_wait_and_get_it():
                         '--streamlets', 3000, '--records', 300000, '--json', '-')
     result = json.loads(done.stdout)
     equal((result['records'], result['failed_records']), (300000, 0))
-    # Heads are parked only where one has waited for half a second: on a fast machine none is.
+    # Heads are hibernated only where one has waited for half a second: on a fast machine none is.
     for node in cluster.nodes:
         check(node.memory_bytes() < 512 << 20, node.memory_bytes())
 

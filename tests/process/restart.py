@@ -145,7 +145,7 @@ def test_a_start_reads_open_segments_only():
 
 
 def test_a_start_that_is_asked_to_stop_keeps_what_memory_has():
-    """Of a killed server, whose open segments are in memory alone: no log is there to be parked when the start ends early."""
+    """Of a killed server, whose open segments are in memory alone: no log is there to be hibernated when the start ends early."""
     server = Server().start()
     server.leat('stream', 'create', 's', '--logs', 2, '--durability', 'memory')
     wanted = [f'value {i}' for i in range(2000)]

@@ -149,12 +149,12 @@ def test_times_that_cannot_be_right():
         equal(crc32c(batch[21:]), struct.unpack_from('>I', batch, 17)[0], 'and its checksum')
 
 
-def test_a_parked_log_is_trimmed_too():
-    server = Server('--park-after', '1').start()
+def test_a_hibernated_log_is_trimmed_too():
+    server = Server('--hibernate-after', '1').start()
     server.leat('stream', 'create', 's', '--logs', 1, '--segment-bytes', '64K',
                 '--retention-time', '3s')
     server.produce('s', lines(0, 1000))
-    until(lambda: server.logs('s')[0, 0]['memory_bytes'] == 0, 'it parks')
+    until(lambda: server.logs('s')[0, 0]['memory_bytes'] == 0, 'it hibernates')
     until(lambda: server.logs('s')[0, 0]['segments'] <= 2, 'it is trimmed')
     server.produce('s', lines(1000, 5))
     equal(server.values('s', '--from', 1000), lines(1000, 5))

@@ -35,7 +35,7 @@ NODE_LOG_LINES = 40  # of each node that a failure shows: more pushes its messag
 
 ROW_BYTES, BLOCK_BYTES, SLOT_UNIT = 128, 4096, 16384
 ROW_STATE_AT, ROW_FLAGS_AT, ROW_FILE_AT, ROW_EXTENT_AT, FLUSHED = 4, 6, 36, 44, 1
-RESERVED, OPEN, PARKED, CLOSED = 1, 2, 3, 4  # states of a row: store/segment.h
+RESERVED, OPEN, HIBERNATED, CLOSED = 1, 2, 3, 4  # states of a row: store/segment.h
 
 
 class Skipped(Exception):

@@ -18,7 +18,7 @@ static void on_flushed(void *arg, leat_err rc)
 enum way {
     CLOSE,
     PART,
-    PARK,
+    HIBERNATE,
     COMPLETE,
     RESTAMP,
     FLUSH,
@@ -38,12 +38,12 @@ static void begin(struct rig *rig, enum way way, struct leat_backup_pull *pull)
         way == FLUSH || way == DURABLE ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY;
     bool found = way == SEAL || way == ADOPT || way == CONFIRM;
     struct replica *rep = NULL;
-    if (found) rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    if (found) rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     if (!found && way < TAKE) rep = rig_open(rig, 7, durability, way == PART || way == COMPLETE);
     if (way == DURABLE) rep = rig_open(rig, 7, durability, false);
     struct rep_body body = rig_body(rig, rep ? rep->handle : 0, 7, 2);
     struct rep_pair pair = {rep ? rep->handle : 0, way == FLUSH ? rig->ends[2].bytes : 9, 0};
-    static const unsigned kinds[] = {LEAT_REP_CLOSE, LEAT_REP_CLOSE, LEAT_REP_PARK,
+    static const unsigned kinds[] = {LEAT_REP_CLOSE, LEAT_REP_CLOSE, LEAT_REP_HIBERNATE,
                                      LEAT_REP_COMPLETE};
     if (way <= COMPLETE) rig_ask(rig, &rig_w1, kinds[way], &body);
     if (way == RESTAMP) rig_ask_rows(rig, &rig_w1, LEAT_REP_RESTAMP, &pair, 1);

@@ -182,11 +182,11 @@ static void open_copies_of_a_node_are_counted(void **state)
     (void)state;
     CASE(begun, given_up, copy->state = REP_COPY_OPENING);
     CASE_AS_IT_IS(begun, given_up);
-    CASE(begun, given_up, copy->state = REP_COPY_PARKED);
+    CASE(begun, given_up, copy->state = REP_COPY_HIBERNATED);
     CASE(begun, given_up, copy->state = REP_COPY_CLOSED);
     TRACE_IS("copy->state = REP_COPY_OPENING: -> 0 open\n"
              "(void)0: -> -1 open\n"
-             "copy->state = REP_COPY_PARKED: -> -1 open\n"
+             "copy->state = REP_COPY_HIBERNATED: -> -1 open\n"
              "copy->state = REP_COPY_CLOSED: -> 0 open\n");
 }
 
@@ -287,7 +287,7 @@ static void row_of_a_head_is_judged(void **state)
     CASE(begun, row_of_another, copy->incomplete = copy->batched = true);
     CASE(begun, row_of_another, copy->found = true);
     CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true);
-    CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_PARKED);
+    CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_HIBERNATED);
     CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_CLOSED);
     CASE(begun, row_of_another, rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_RESERVED);
     row_state = LEAT_SEGMENT_OPEN;
@@ -301,7 +301,7 @@ static void row_of_a_head_is_judged(void **state)
              "copy->found = true: .\n"
              "rig_peer(rig, 3)->cut = true: n3 SETTLE h30=LEAVE/e5/p0, 10 s\n"
              ".\n"
-             "rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_PARKED: n3 SETTLE "
+             "rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_HIBERNATED: n3 SETTLE "
              "h30=DROP/e5/p0, 10 s\n"
              ".\n"
              "rig_peer(rig, 3)->cut = true, row_state = LEAT_SEGMENT_CLOSED: n3 SETTLE "

@@ -182,30 +182,30 @@ static void close_of_other_bytes_is_refused(void **state)
     rig_free(rig);
 }
 
-/* Goal: PARK records where it ends and gives its memory back; RESUME gives it memory again, of its writer, and the
+/* Goal: HIBERNATE records where it ends and gives its memory back; RESUME gives it memory again, of its writer, and the
  * version of now; COMPLETE calls a part whole. */
-static void park_resume_and_complete_are_a_row_each(void **state)
+static void hibernate_resume_and_complete_are_a_row_each(void **state)
 {
     (void)state;
     struct rig *rig = rig_new();
     struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, true);
     struct rep_body body = rig_body(rig, rep->handle, 7, 1);
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body); /* a part is not parked */
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body); /* a part is not hibernated */
     body.version = 2;
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body); /* not while something is under way */
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body); /* not while something is under way */
     rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     TRACE_IS("1: INVALID\n"
              "store STAMP s7 v2 role 1 writer 11\n"
              "3: AGAIN\n"
              "2: answer h1 @65536\n");
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_E_DISK);
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
-    TRACE_IS("store PARK s7 456:1\n"
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_E_DISK);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
+    TRACE_IS("store HIBERNATE s7 456:1\n"
              "1: DISK\n"
-             "store PARK s7 456:1\n"
+             "store HIBERNATE s7 456:1\n"
              "2: answer h1\n");
     body.version = 4;
     rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body);
@@ -315,7 +315,7 @@ static void word_of_an_owner_settles_a_replica(void **state)
         {REP_SETTLE_LEAVE, 5, false, LEAT_SEGMENT_OPEN},
         {REP_SETTLE_KEEP, 6, true, LEAT_SEGMENT_OPEN},
         {REP_SETTLE_DROP, 6, true, LEAT_SEGMENT_OPEN},
-        {REP_SETTLE_DROP, 6, true, LEAT_SEGMENT_PARKED},
+        {REP_SETTLE_DROP, 6, true, LEAT_SEGMENT_HIBERNATED},
         {REP_SETTLE_DROP, 6, true, LEAT_SEGMENT_CLOSED},
         {REP_SETTLE_LEAVE, 6, true, LEAT_SEGMENT_CLOSED},
         {REP_SETTLE_LEAVE, 4, true, LEAT_SEGMENT_CLOSED},
@@ -412,7 +412,7 @@ static void kept_one_has_a_row_that_says_so(void **state)
         {.state = LEAT_SEGMENT_CLOSED, .passed = 9, .told = 10},
         {.state = LEAT_SEGMENT_CLOSED, .passed = 9, .told = 11},
         {.state = LEAT_SEGMENT_CLOSED, .told = UINT32_MAX},
-        {.state = LEAT_SEGMENT_PARKED, .passed = 9, .told = 11},
+        {.state = LEAT_SEGMENT_HIBERNATED, .passed = 9, .told = 11},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct replica *rep = rig_found(rig, 20 + i, cases[i].state, 2);
@@ -464,7 +464,7 @@ static void audit_tells_what_has_nobodys_word(void **state)
     (void)state;
     struct rig *rig = rig_new();
     struct replica *young = rig_open(rig, 1, LEAT_DURABILITY_MEMORY, false);
-    (void)rig_found(rig, 2, LEAT_SEGMENT_PARKED, 1);
+    (void)rig_found(rig, 2, LEAT_SEGMENT_HIBERNATED, 1);
     struct replica *settled = rig_found(rig, 3, LEAT_SEGMENT_CLOSED, 3);
     struct replica *corrupt = rig_found(rig, 4, LEAT_SEGMENT_CLOSED, 3);
     struct replica *damaged = rig_found(rig, 5, LEAT_SEGMENT_CLOSED, 3);
@@ -578,7 +578,7 @@ static void replicas_of_a_deleted_stream_go(void **state)
     (void)state;
     struct rig *rig = rig_new();
     (void)rig_found(rig, 2, LEAT_SEGMENT_CLOSED, 3);
-    (void)rig_found(rig, 3, LEAT_SEGMENT_PARKED, 1);
+    (void)rig_found(rig, 3, LEAT_SEGMENT_HIBERNATED, 1);
     (void)rig_open(rig, 4, LEAT_DURABILITY_MEMORY, false);
     rig->world->nodes[1].deleted = rig_log.stream;
     uint64_t gone_us = rig->world->now_us;
@@ -636,7 +636,7 @@ int main(void)
         TRACE_TEST(close_of_a_whole_one_is_one_row),
         TRACE_TEST(close_of_a_part_makes_it_whole_after_that),
         TRACE_TEST(close_of_other_bytes_is_refused),
-        TRACE_TEST(park_resume_and_complete_are_a_row_each),
+        TRACE_TEST(hibernate_resume_and_complete_are_a_row_each),
         TRACE_TEST(complete_that_the_disk_refuses_leaves_a_part),
         TRACE_TEST(rows_are_each_done_or_refused),
         TRACE_TEST(word_of_an_owner_settles_a_replica),

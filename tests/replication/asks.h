@@ -24,7 +24,7 @@ static inline void request_of(struct world *world, unsigned node,
 static inline bool is_open_of(const struct replica *rep, struct leat_log_ref ref)
 {
     return rep->seg && leat_log_ref_equal(rep->seg->log, ref) && rep->seg->buffer &&
-           rep->seg->state < LEAT_SEGMENT_PARKED;
+           rep->seg->state < LEAT_SEGMENT_HIBERNATED;
 }
 
 /* The log's head there, with records in it. */

@@ -123,7 +123,7 @@ static inline void rig_req_trace(const struct leat_store_req *req)
 {
     static const char *const names[] = {
         [LEAT_STORE_RESERVE] = "RESERVE", [LEAT_STORE_COMMIT] = "COMMIT",
-        [LEAT_STORE_CLOSE] = "CLOSE",     [LEAT_STORE_PARK] = "PARK",
+        [LEAT_STORE_CLOSE] = "CLOSE",     [LEAT_STORE_HIBERNATE] = "HIBERNATE",
         [LEAT_STORE_RESUME] = "RESUME",   [LEAT_STORE_DROP] = "DROP",
         [LEAT_STORE_EVICT] = "EVICT",     [LEAT_STORE_STAMP] = "STAMP",
         [LEAT_STORE_MOVE] = "MOVE"};
@@ -140,7 +140,7 @@ static inline void rig_req_trace(const struct leat_store_req *req)
         trace("%s", req->arena ? " there" : " here");
     if (req->kind == LEAT_STORE_RESUME) trace(" cap %u v%u", req->capacity, seg->version);
     if (req->kind == LEAT_STORE_COMMIT) trace(" %u..%u", req->from_bytes, req->to_bytes);
-    if (req->kind == LEAT_STORE_CLOSE || req->kind == LEAT_STORE_PARK)
+    if (req->kind == LEAT_STORE_CLOSE || req->kind == LEAT_STORE_HIBERNATE)
         trace(" %u:%u", seg->extent.bytes, seg->extent.crc != 0);
     if (req->kind == LEAT_STORE_CLOSE)
         trace(" from %llu to %llu/%lld passed %u state %u", (unsigned long long)seg->base_offset,
@@ -269,15 +269,15 @@ static inline void rig_stored(struct rig *rig, enum leat_store_req_kind kind, le
         seg->incomplete = req->incomplete;
         seg->provisional = req->provisional;
     }
-    if (!rc && kind == LEAT_STORE_PARK) {
+    if (!rc && kind == LEAT_STORE_HIBERNATE) {
         struct leat_scan scan;
         leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
-        seg->state = LEAT_SEGMENT_PARKED;
+        seg->state = LEAT_SEGMENT_HIBERNATED;
         seg->base_offset = scan.base_offset;
         seg->next_offset = scan.next_offset;
         seg->max_timestamp_ms = scan.max_timestamp_ms;
     }
-    if (!rc && (kind == LEAT_STORE_PARK || kind == LEAT_STORE_EVICT)) seg->buffer = NULL;
+    if (!rc && (kind == LEAT_STORE_HIBERNATE || kind == LEAT_STORE_EVICT)) seg->buffer = NULL;
     if (!rc && kind == LEAT_STORE_RESUME) {
         seg->state = LEAT_SEGMENT_OPEN;
         seg->buffer = backup_writer_find(rig->backup, "w1", 11)->arena.base;

@@ -159,7 +159,7 @@ static void bytes_of_an_open_replica_become_durable(void **state)
     rep = rig_open(rig, 9, LEAT_DURABILITY_MEMORY, false);
     flush(rig, 9, 1, LEAT_OK);
     assert_int_equal(rep->flushed, 0);
-    for (int at = LEAT_SEGMENT_PARKED; at <= LEAT_SEGMENT_CLOSED; at++) {
+    for (int at = LEAT_SEGMENT_HIBERNATED; at <= LEAT_SEGMENT_CLOSED; at++) {
         rep = rig_found(rig, 10 + (uint64_t)at, (enum leat_segment_state)at, 3);
         rep->seg->durability = LEAT_DURABILITY_DISK;
         rep->seg->provisional = true;
@@ -184,7 +184,7 @@ static void bytes_in_use_are_flushed_later(void **state)
 {
     (void)state;
     struct rig *rig = rig_new();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 3);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 3);
     for (unsigned i = 1; i <= 4; i++) {
         rep->busy = i == 1;
         rep->evicting = i == 2;
@@ -221,7 +221,7 @@ static void adopted_replica_ends_as_it_was_committed(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct rig *rig = rig_new();
-        struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+        struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
         leat_err rc =
             leat_backup_adopt(rig->backup, rig_log, (struct leat_epoch){9}, rep->seg->id,
                               rig->ends[2], i ? 0 : 150, i ? INT64_MIN : 6000, 3, on_adopted, NULL);
@@ -261,12 +261,12 @@ static void seal_is_refused_for_what_is_wrong_with_it(void **state)
     rep->seg->passed_bytes = 9;
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     assert_int_equal(rep->seg->passed_bytes, 9);
-    struct replica *parked = rig_found(rig, 6, LEAT_SEGMENT_PARKED, 2);
-    parked->seg->passed_bytes = 9;
-    struct rep_body ends = rig_body(rig, parked->handle, 6, 2);
+    struct replica *hibernated = rig_found(rig, 6, LEAT_SEGMENT_HIBERNATED, 2);
+    hibernated->seg->passed_bytes = 9;
+    struct rep_body ends = rig_body(rig, hibernated->handle, 6, 2);
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &ends);
     rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
-    assert_int_equal(parked->seg->passed_bytes, 9);
+    assert_int_equal(hibernated->seg->passed_bytes, 9);
     struct replica *open = rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false);
     body = rig_body(rig, open->handle, 8, 2);
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
@@ -385,7 +385,7 @@ static void longer_copy_begins_with_just_these_bytes(void **state)
 {
     (void)state;
     struct rig *rig = rig_ports();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 3);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 3);
     filed(rep);
     struct leat_extent end = rig->ends[1], more = {end.bytes + 8, end.crc};
     look(rig, rep, end);
@@ -427,7 +427,7 @@ static void copy_is_known_by_what_was_remembered(void **state)
 {
     (void)state;
     struct rig *rig = rig_ports();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 3);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 3);
     filed(rep);
     const struct replica_looked behind = {.extent = rig->ends[1], .begins = true};
     memcpy((uint8_t *)rep + offsetof(struct replica, looked) + sizeof rep->looked, &behind,
@@ -465,7 +465,7 @@ static void neighbour_in_the_table_is_another_log(void **state)
 {
     (void)state;
     struct rig *rig = rig_ports();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     filed(rep);
     struct leat_log_ref other = neighbour(rig->backup);
     assert_int_equal(backup_look(rig->backup, other, rep->seg->id, rig->ends[1], on_looked, NULL),
@@ -480,7 +480,7 @@ static void neighbour_in_the_table_is_another_log(void **state)
     assert_true(leat_backup_holds(rig->backup, rig_log, rep->seg->id, rig->ends[2]));
     assert_int_equal(rep->busy, 0);
     /* Nor does it hide the one that is meant. */
-    struct replica *behind = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    struct replica *behind = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     filed(behind);
     leat_list_remove(&rep->by_log);
     rep->seg->log = other;

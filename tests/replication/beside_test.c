@@ -54,7 +54,7 @@ static void torn_replica_is_not_served_where_another_is_whole(void **state)
 static void replica_without_memory_is_taken_at_its_word(void **state)
 {
     (void)state;
-    static const enum leat_segment_state states[] = {LEAT_SEGMENT_PARKED, LEAT_SEGMENT_CLOSED};
+    static const enum leat_segment_state states[] = {LEAT_SEGMENT_HIBERNATED, LEAT_SEGMENT_CLOSED};
     for (unsigned i = 0; i < 2; i++) {
         struct rig *rig = rig_ports();
         struct replica *reps[2];
@@ -122,7 +122,7 @@ static void end_outside_the_memory_is_refused(void **state)
     memcpy(buffer + 4096 + 8 - sizeof trailer, &trailer, sizeof trailer);
     rep->seg->buffer = buffer + 4096; /* with bytes before that are another's */
     body.extent = (struct leat_extent){8, 5};
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     TRACE_IS("1: DAMAGED\n");
     rep->seg->buffer = buffer;
     body = rig_body(rig, rep->handle, 7, 3);
@@ -171,8 +171,8 @@ static void request_is_given_back_and_counted_once(void **state)
     leat_mem_fail_at(0);
     assert_int_equal(requests_free(rig), before);
     body = rig_body(rig, rep->handle, 7, 2);
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
     assert_int_equal(rig->backup->accounts.segments, 0);
     rig_free(rig);
 }

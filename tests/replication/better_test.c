@@ -150,7 +150,7 @@ static void segment_gets_a_copy_where_it_lies_better(void **state)
     CASE(crowded_closed, begin_better, copy->incomplete = true);
     CASE(crowded_closed, begin_better, copy->writes = 1);
     CASE(crowded_closed, begin_better, copy->batched = true);
-    CASE(crowded_closed, begin_better, copy->state = REP_COPY_PARKED);
+    CASE(crowded_closed, begin_better, copy->state = REP_COPY_HIBERNATED);
     CASE(crowded_closed, begin_better, owned->options.copies = 2);
     CASE(crowded_closed, begin_better, owned->options.copies = 2, copy->found = true);
     TRACE_IS(
@@ -195,7 +195,8 @@ static void segment_gets_a_copy_where_it_lies_better(void **state)
         "looked at 0, next 2000000\n"
         "copy->batched = true: -> none, 2 copies, left 0 of 1, again in 2000000, retry in "
         "-11001000, looked at 0, next 2000000\n"
-        "copy->state = REP_COPY_PARKED: -> none, 2 copies, left 0 of 1, again in 2000000, retry in "
+        "copy->state = REP_COPY_HIBERNATED: -> none, 2 copies, left 0 of 1, again in 2000000, "
+        "retry in "
         "-11001000, looked at 0, next 2000000\n"
         "owned->options.copies = 2: n1 DROP s0 h10 v1 d1, 2 s\n"
         "-> none, 2 copies, left 0 of 1, again in 2000000, retry in -11001000, looked at 0, next "

@@ -84,7 +84,7 @@ static void part_is_whole_within_its_memory(void **state)
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
     rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
     rep->seg->incomplete = false;
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     rep->seg->incomplete = true;
     rep->seg->buffer = buffer;
     body.extent.bytes = RIG_CAPACITY + 8;
@@ -240,21 +240,21 @@ static void only_a_trailer_ends_it(void **state)
           leat_err_name(leat_backup_flush(rig->backup, rig_log, rep->seg->id, begins, NULL, NULL)));
     struct rep_body body = rig_body(rig, rep->handle, 7, 1);
     body.extent = begins;
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     struct leat_entry trailer = {.type = LEAT_ENTRY_TRAILER, .crc = 5};
     memcpy(rep->seg->buffer + RIG_CAPACITY - sizeof trailer, &trailer, sizeof trailer);
     body.extent = (struct leat_extent){RIG_CAPACITY, 5};
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body); /* to the last byte */
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body); /* to the last byte */
     rig->req_count = 0;
     rep->busy = 0;
     body.extent.bytes = sizeof start - 1;
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     body.extent.bytes = RIG_CAPACITY + 8;
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     TRACE_IS("NOT_FOUND\n"
              "NOT_FOUND\n"
              "2: DAMAGED\n"
-             "store PARK s7 65536:1\n"
+             "store HIBERNATE s7 65536:1\n"
              "4: DAMAGED\n"
              "5: DAMAGED\n");
     rig_free(rig);
@@ -382,8 +382,8 @@ static void replica_that_was_resumed_is_closed(void **state)
     struct rig *rig = rig_new();
     struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
     struct rep_body body = rig_body(rig, rep->handle, 7, 2);
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
     rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body);
     rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
     assert_int_equal(rep->seg->state, LEAT_SEGMENT_OPEN);
@@ -529,7 +529,7 @@ static void segment_is_held_by_its_whole_name(void **state)
         rep->drop_wanted = i == 2;
         rep->seg->incomplete = i == 3;
         rep->seg->integrity = i == 4 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
-        rep->seg->state = i == 5 ? LEAT_SEGMENT_PARKED : LEAT_SEGMENT_CLOSED;
+        rep->seg->state = i == 5 ? LEAT_SEGMENT_HIBERNATED : LEAT_SEGMENT_CLOSED;
         holds(rig, rep, 0);
     }
     rep->seg->state = LEAT_SEGMENT_OPEN;

@@ -101,7 +101,7 @@ static void chaos(uint64_t seed, struct totals *totals)
     struct world *world = world_new(seed, nodes, copies, 1 + (unsigned)(seed % 3),
                                     disk ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY,
                                     leat_xoshiro_below(&dice, 3) ? 0 : 150 * 1000);
-    if (leat_xoshiro_below(&dice, 2)) world->park_after_us = 30 * 1000;
+    if (leat_xoshiro_below(&dice, 2)) world->hibernate_after_us = 30 * 1000;
     if (leat_xoshiro_below(&dice, 2)) world->hosts = 2 + (unsigned)leat_xoshiro_below(&dice, 2);
     uint64_t care_us = 0;
     unsigned steps = 6000, calm = 50 + (unsigned)leat_xoshiro_below(&dice, 1500);

@@ -96,22 +96,23 @@ static void segments_are_checked(void **state)
     BROKEN("set->stamped <= log->version", sets[1].stamped = 6);
     BROKEN("asked <= 1", sets[1].reserve = &req);
     BROKEN("asked <= 1", sets[1].close = &req);
-    BROKEN("asked <= 1", sets[1].park = &req);
+    BROKEN("asked <= 1", sets[1].hibernate = &req);
     BROKEN("asked <= 1", sets[1].resume = &req);
     static const char reserving[] = "(set->reserve != NULL) == (set->state == REP_SET_RESERVING)";
     BROKEN(reserving, sets[1].commit = NULL, sets[1].reserve = &req);
     BROKEN(reserving, sets[1].commit = NULL, sets[1].state = REP_SET_RESERVING);
     BROKEN("set->commit == NULL || set->state == REP_SET_STARTED", sets[1].state = REP_SET_CLOSED);
     BROKEN("set->close == NULL || set->state == REP_SET_CLOSED", sets[0].state = REP_SET_STARTED);
-    BROKEN(NULL, sets_ask(&sets[1].park, REP_SET_PARKING));
-    BROKEN(NULL, sets_ask(&sets[1].park, REP_SET_PARKED));
-    BROKEN("set->park == NULL || rep_set_is_parked(set)", sets_ask(&sets[1].park, REP_SET_STARTED));
-    BROKEN("set->park != NULL || set->state != REP_SET_PARKING", sets[1].commit = NULL,
-           sets[1].state = REP_SET_PARKING);
+    BROKEN(NULL, sets_ask(&sets[1].hibernate, REP_SET_HIBERNATING));
+    BROKEN(NULL, sets_ask(&sets[1].hibernate, REP_SET_HIBERNATED));
+    BROKEN("set->hibernate == NULL || rep_set_is_hibernated(set)",
+           sets_ask(&sets[1].hibernate, REP_SET_STARTED));
+    BROKEN("set->hibernate != NULL || set->state != REP_SET_HIBERNATING", sets[1].commit = NULL,
+           sets[1].state = REP_SET_HIBERNATING);
     BROKEN(NULL, sets_ask(&sets[1].resume, REP_SET_RESUMING));
     BROKEN(NULL, sets_ask(&sets[1].resume, REP_SET_STARTED));
     BROKEN("set->resume == NULL || set->state == REP_SET_RESUMING || set->state == REP_SET_STARTED",
-           sets_ask(&sets[1].resume, REP_SET_PARKED));
+           sets_ask(&sets[1].resume, REP_SET_HIBERNATED));
     BROKEN("set->resume != NULL || set->state != REP_SET_RESUMING", sets[1].commit = NULL,
            sets[1].state = REP_SET_RESUMING);
     BROKEN("set->seg != NULL || set->state == REP_SET_RESERVING || set->dropping",
@@ -163,9 +164,9 @@ static void steps_are_checked(void **state)
     (void)state;
     sound();
     static const char *const set_may[] = {
-        [REP_SET_RESERVING] = ".R.....", [REP_SET_RESERVED] = "..S....",
-        [REP_SET_STARTED] = "...P..C",   [REP_SET_PARKING] = "..S.P..",
-        [REP_SET_PARKED] = ".....R.",    [REP_SET_RESUMING] = "..S.P..",
+        [REP_SET_RESERVING] = ".R.....",  [REP_SET_RESERVED] = "..S....",
+        [REP_SET_STARTED] = "...P..C",    [REP_SET_HIBERNATING] = "..S.P..",
+        [REP_SET_HIBERNATED] = ".....R.", [REP_SET_RESUMING] = "..S.P..",
         [REP_SET_CLOSED] = "......."};
     assert_steps(sets[0].state, set_may, "follow[set->state] & 1u << to",
                  rep_set_enter(&sets[0], step_to));
@@ -178,7 +179,7 @@ static void steps_are_checked(void **state)
                  rep_peer_enter(&peers[0], step_to));
     static const char *const copy_may[] = {[REP_COPY_OPENING] = ".O.C",
                                            [REP_COPY_OPEN] = "..PC",
-                                           [REP_COPY_PARKED] = ".O..",
+                                           [REP_COPY_HIBERNATED] = ".O..",
                                            [REP_COPY_CLOSED] = "...."};
     assert_steps(copies[0].state, copy_may, "follow[copy->state] & 1u << to",
                  rep_copy_enter(&copies[0], step_to));

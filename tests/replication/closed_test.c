@@ -320,7 +320,7 @@ static void open_replica_is_judged(void **state)
 {
     (void)state;
     CASE_AS_IT_IS(head_told_by_node_3, row_comes);
-    CASE(head_told_by_node_3, row_comes, copy->op = op_of(LEAT_REP_PARK));
+    CASE(head_told_by_node_3, row_comes, copy->op = op_of(LEAT_REP_HIBERNATE));
     CASE(head_told_by_node_3, row_comes, copy->op = op_of(LEAT_REP_DROP));
     CASE(head_told_by_node_3, row_comes, set->copies[1]->op = op_of(LEAT_REP_DROP));
     CASE(head_told_by_node_3, row_comes, copy->incomplete = true);
@@ -335,7 +335,7 @@ static void open_replica_is_judged(void **state)
          row_epoch--, copy->incomplete = true);
     TRACE_IS("(void)0: n3 SETTLE h31=DROP/e5/p0, 10 s\n"
              "-> 2 copies\n"
-             "copy->op = op_of(LEAT_REP_PARK): n3 SETTLE h31=DROP/e5/p0, 10 s\n"
+             "copy->op = op_of(LEAT_REP_HIBERNATE): n3 SETTLE h31=DROP/e5/p0, 10 s\n"
              "-> 2 copies\n"
              "copy->op = op_of(LEAT_REP_DROP): -> 2 copies\n"
              "set->copies[1]->op = op_of(LEAT_REP_DROP): -> 2 copies\n"

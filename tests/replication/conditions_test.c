@@ -14,7 +14,7 @@ static void replica_is_looked_at_where_that_says_something(void **state)
 {
     (void)state;
     struct rig *rig = rig_new();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     struct leat_segment *seg = rep->seg;
     struct leat_extent end = rig->ends[1];
     uint8_t buffer[8];
@@ -22,7 +22,7 @@ static void replica_is_looked_at_where_that_says_something(void **state)
         struct leat_extent asked = end;
         seg->file = i == 1 ? NULL : (struct leat_file *)(void *)&seg->file_offset;
         seg->buffer = i == 2 ? buffer : NULL;
-        seg->state = i == 3 ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_PARKED;
+        seg->state = i == 3 ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_HIBERNATED;
         if (i == 4) asked = seg->extent; /* as long */
         if (i == 5) asked.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
         if (i == 19) asked.bytes = LEAT_ENTRY_HEADER_BYTES;
@@ -84,7 +84,7 @@ static void longer_copy_in_memory_is_asked_for_again(void **state)
         struct leat_extent asked = rig->ends[i == 2 ? 3 : 1];
         seg->buffer = i == 3 ? NULL : rig->image;
         seg->state = i == 4    ? LEAT_SEGMENT_OPEN
-                     : i == 16 ? LEAT_SEGMENT_PARKED
+                     : i == 16 ? LEAT_SEGMENT_HIBERNATED
                                : LEAT_SEGMENT_CLOSED;
         if (i == 5) asked.crc ^= 1;
         if (i == 6) asked.bytes -= 8;
@@ -121,7 +121,7 @@ static void longer_copy_in_memory_is_asked_for_again(void **state)
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     TRACE_IS("1: AGAIN\n");
     /* Another that is in its file is looked at first. */
-    struct replica *other = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    struct replica *other = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     other->seg->file = (struct leat_file *)(void *)&seg->file_offset;
     leat_err rc = backup_look(rig->backup, rig_log, seg->id, rig->ends[1], on_looked, NULL);
     assert_int_equal(rc, LEAT_OK);
@@ -140,7 +140,7 @@ static void any_replica_of_its_segment_is_looked_at(void **state)
     struct rig *rig = rig_new();
     struct leat_log_ref other = rig_log;
     other.streamlet++;
-    (void)rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1);
+    (void)rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 1);
     struct leat_extent end = rig->ends[0];
     trace("%s\n", leat_err_name(leat_backup_look_any(rig->backup, rig_log,
                                                      (struct leat_segment_id){8}, end)));
@@ -158,7 +158,7 @@ static void request_without_memory_begins_nothing(void **state)
 {
     (void)state;
     struct rig *rig = rig_new();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 1);
     struct rep_body body = rig_body(rig, rep->handle, 7, 1);
     requests_forget(rig);
     leat_mem_fail_at(1);
@@ -290,7 +290,7 @@ static void replica_is_written_to_while_its_writer_may(void **state)
 {
     (void)state;
     static const enum leat_segment_state states[] = {LEAT_SEGMENT_RESERVED, LEAT_SEGMENT_OPEN,
-                                                     LEAT_SEGMENT_PARKED, LEAT_SEGMENT_CLOSED};
+                                                     LEAT_SEGMENT_HIBERNATED, LEAT_SEGMENT_CLOSED};
     struct rig *rig = rig_new();
     struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
     struct backup_writer *writer = rep->writer;
@@ -336,8 +336,8 @@ static void requests_are_used_again(void **state)
         body.version = 64;
         rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
         rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
-        rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-        rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+        rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
+        rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
         rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body);
         rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
         memcpy(rep->seg->buffer, rig->image, RIG_CAPACITY);

@@ -36,7 +36,8 @@ static void copy_is_made_what_it_should_be(void **state)
     (void)state;
     CASE_AS_IT_IS(begun, step);
     CASE(begun, step, copy->stamp = 0);
-    CASE(begun, step, copy->stamp = 0, set->state = REP_SET_PARKING, set->seg->extent.bytes = 1);
+    CASE(begun, step, copy->stamp = 0, set->state = REP_SET_HIBERNATING,
+         set->seg->extent.bytes = 1);
     CASE(begun, step, copy->stamp = 0, copy->batched = true);
     CASE(begun, step, copy->stamp = 0, copy->state = REP_COPY_OPENING);
     CASE(begun, step, copy->stamp = 0, copy->state = REP_COPY_CLOSED);
@@ -52,7 +53,7 @@ static void copy_is_made_what_it_should_be(void **state)
     TRACE_IS(
         "(void)0: -> state 1 counted sent 128 done 128\n"
         "copy->stamp = 0: -> state 1 counted restamp sent 128 done 128\n"
-        "copy->stamp = 0, set->state = REP_SET_PARKING, set->seg->extent.bytes = 1: -> state 1 "
+        "copy->stamp = 0, set->state = REP_SET_HIBERNATING, set->seg->extent.bytes = 1: -> state 1 "
         "counted "
         "sent 128 done 128\n"
         "copy->stamp = 0, copy->batched = true: -> state 1 counted sent 128 done 128\n"
@@ -105,42 +106,43 @@ static void is_closed(void)
     set->seg->extent = (struct leat_extent){128, 128};
 }
 
-static void wants_parked(void)
+static void wants_hibernated(void)
 {
-    set->state = REP_SET_PARKING;
+    set->state = REP_SET_HIBERNATING;
     set->seg->extent = (struct leat_extent){128, 128};
 }
 
-static void copy_is_closed_parked_and_resumed(void **state)
+static void copy_is_closed_hibernated_and_resumed(void **state)
 {
     (void)state;
     CASE(begun, step, is_closed());
     CASE(begun, step, is_closed(), copy->done = 127);
     CASE(begun, step, is_closed(), copy->writes = 1);
-    CASE(begun, step, is_closed(), copy->state = REP_COPY_PARKED);
-    CASE(begun, step, wants_parked());
-    CASE(begun, step, wants_parked(), copy->done = 127, set->target = 127);
-    CASE(begun, step, wants_parked(), copy->writes = 1);
-    CASE(begun, step, wants_parked(), set->target = 127);
-    CASE(begun, step, wants_parked(), on_disk());
-    CASE(begun, step, copy->state = REP_COPY_PARKED);
-    CASE(begun, step, wants_parked(), copy->state = REP_COPY_PARKED);
+    CASE(begun, step, is_closed(), copy->state = REP_COPY_HIBERNATED);
+    CASE(begun, step, wants_hibernated());
+    CASE(begun, step, wants_hibernated(), copy->done = 127, set->target = 127);
+    CASE(begun, step, wants_hibernated(), copy->writes = 1);
+    CASE(begun, step, wants_hibernated(), set->target = 127);
+    CASE(begun, step, wants_hibernated(), on_disk());
+    CASE(begun, step, copy->state = REP_COPY_HIBERNATED);
+    CASE(begun, step, wants_hibernated(), copy->state = REP_COPY_HIBERNATED);
     TRACE_IS(
         "is_closed(): n1 CLOSE s0 h10 v1 d1 128:128, 2 s\n"
         "-> state 1 counted sent 128 done 128\n"
         "is_closed(), copy->done = 127: -> state 1 counted sent 128 done 127\n"
         "is_closed(), copy->writes = 1: -> state 1 counted sent 128 done 128\n"
-        "is_closed(), copy->state = REP_COPY_PARKED: -> state 2 counted sent 128 done 128\n"
-        "wants_parked(): n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
+        "is_closed(), copy->state = REP_COPY_HIBERNATED: -> state 2 counted sent 128 done 128\n"
+        "wants_hibernated(): n1 HIBERNATE s0 h10 v1 d1 128:128, 10 s\n"
         "-> state 1 counted sent 128 done 128\n"
-        "wants_parked(), copy->done = 127, set->target = 127: -> state 1 counted sent 128 done "
+        "wants_hibernated(), copy->done = 127, set->target = 127: -> state 1 counted sent 128 done "
         "127\n"
-        "wants_parked(), copy->writes = 1: -> state 1 counted sent 128 done 128\n"
-        "wants_parked(), set->target = 127: -> state 1 counted sent 128 done 128\n"
-        "wants_parked(), on_disk(): -> state 1 counted flush sent 128 done 128\n"
-        "copy->state = REP_COPY_PARKED: n1 RESUME s0 h10 v1 d1, 10 s\n"
+        "wants_hibernated(), copy->writes = 1: -> state 1 counted sent 128 done 128\n"
+        "wants_hibernated(), set->target = 127: -> state 1 counted sent 128 done 128\n"
+        "wants_hibernated(), on_disk(): -> state 1 counted flush sent 128 done 128\n"
+        "copy->state = REP_COPY_HIBERNATED: n1 RESUME s0 h10 v1 d1, 10 s\n"
         "-> state 2 counted sent 128 done 128\n"
-        "wants_parked(), copy->state = REP_COPY_PARKED: -> state 2 counted sent 128 done 128\n");
+        "wants_hibernated(), copy->state = REP_COPY_HIBERNATED: -> state 2 counted sent 128 done "
+        "128\n");
 }
 
 /* ---- a copy that is lost ---- */
@@ -166,7 +168,7 @@ static void lost_copy_raises_the_version_where_it_may_mislead(void **state)
     CASE(begun, lost, set->state = REP_SET_RESERVED);
     CASE(begun, lost, set->state = REP_SET_CLOSED);
     CASE(begun, lost, set->dropping = true);
-    CASE(begun, lost, set->state = REP_SET_PARKING);
+    CASE(begun, lost, set->state = REP_SET_HIBERNATING);
     CASE(begun, lost, copy->incomplete = true);
     CASE(begun, lost, copy->incomplete = copy->asked_whole = true);
     CASE(begun, lost, copy->state = REP_COPY_OPENING, copy->peer->open_count = 0);
@@ -180,7 +182,7 @@ static void lost_copy_raises_the_version_where_it_may_mislead(void **state)
         "set->state = REP_SET_RESERVED: -> 1 copies, need 0 version 1 dirty\n"
         "set->state = REP_SET_CLOSED: -> 1 copies, need 0 version 1 lost dirty\n"
         "set->dropping = true: -> 1 copies, need 0 version 1 dirty\n"
-        "set->state = REP_SET_PARKING: -> 1 copies, need 2 version 2 held lost dirty\n"
+        "set->state = REP_SET_HIBERNATING: -> 1 copies, need 2 version 2 held lost dirty\n"
         "copy->incomplete = true: -> 1 copies, need 0 version 1 dirty\n"
         "copy->incomplete = copy->asked_whole = true: -> 1 copies, need 2 version 2 held dirty\n"
         "copy->state = REP_COPY_OPENING, copy->peer->open_count = 0: -> 1 copies, need 0 version 1 "
@@ -284,9 +286,9 @@ static void step_set(void)
     trace("-> %u copies%s%s%s%s%s%s%s\n", set->copy_count,
           set->local_state == REP_LOCAL_ASKED ? " busy" : "",
           set->local_state == REP_LOCAL_ANSWERED ? " done" : "", set->stamp_busy ? " stamping" : "",
-          set->state == REP_SET_PARKED || set->state == REP_SET_RESUMING ? " parked" : "",
-          rep_set_is_parked(set) ? " to be parked" : "", owned->lacking ? " lacking" : "",
-          set->close || set->park || set->resume ? " waits" : "");
+          set->state == REP_SET_HIBERNATED || set->state == REP_SET_RESUMING ? " hibernated" : "",
+          rep_set_is_hibernated(set) ? " to be hibernated" : "", owned->lacking ? " lacking" : "",
+          set->close || set->hibernate || set->resume ? " waits" : "");
 }
 
 static void asks(struct leat_store_req **which)
@@ -315,7 +317,7 @@ static void own_copy_is_stamped_like_the_others(void **state)
     CASE(begun, step_set, set->stamped = 0, set->stamp_busy = true);
     CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_CLOSED);
     CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_RESUMING);
-    CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_PARKING);
+    CASE(begun, step_set, set->stamped = 0, set->state = REP_SET_HIBERNATING);
     CASE(begun, step_set, set->stamped = 0, set->stamp_retry_us = rig->now_us);
     CASE(begun, step_set, set->stamped = 0, set->stamp_retry_us = rig->now_us + 1);
     TRACE_IS(
@@ -324,8 +326,8 @@ static void own_copy_is_stamped_like_the_others(void **state)
         "-> 2 copies stamping\n"
         "set->stamped = 0, set->stamp_busy = true: -> 2 copies stamping\n"
         "set->stamped = 0, set->state = REP_SET_CLOSED: -> 2 copies\n"
-        "set->stamped = 0, set->state = REP_SET_RESUMING: -> 2 copies parked\n"
-        "set->stamped = 0, set->state = REP_SET_PARKING: -> 2 copies to be parked\n"
+        "set->stamped = 0, set->state = REP_SET_RESUMING: -> 2 copies hibernated\n"
+        "set->stamped = 0, set->state = REP_SET_HIBERNATING: -> 2 copies to be hibernated\n"
         "set->stamped = 0, set->stamp_retry_us = rig->now_us: store STAMP s0 v1 role0 writer100\n"
         "-> 2 copies stamping\n"
         "set->stamped = 0, set->stamp_retry_us = rig->now_us + 1: -> 2 copies lacking\n");
@@ -354,10 +356,10 @@ static void own_segment_is_dropped_last(void **state)
              "copies_go(), set->stamp_busy = true: -> 0 copies stamping\n");
 }
 
-static void parks(void)
+static void hibernates(void)
 {
-    asks(&set->park);
-    set->state = REP_SET_PARKING;
+    asks(&set->hibernate);
+    set->state = REP_SET_HIBERNATING;
 }
 
 static void resumes(void)
@@ -366,7 +368,7 @@ static void resumes(void)
     set->state = REP_SET_RESUMING;
 }
 
-static void close_park_and_resume_go_here_first(void **state)
+static void close_hibernate_and_resume_go_here_first(void **state)
 {
     (void)state;
     CASE(begun, step_set, asks(&set->close));
@@ -374,19 +376,20 @@ static void close_park_and_resume_go_here_first(void **state)
     CASE(begun, step_set, asks(&set->close), set->stamp_busy = true);
     CASE(begun, step_set, asks(&set->close), local(LEAT_OK));
     CASE(begun, step_set, asks(&set->close), local(LEAT_E_DISK));
-    CASE(begun, step_set, parks());
-    CASE(begun, step_set, parks(), set->writes = 1);
-    CASE(begun, step_set, parks(), set->stamp_busy = true);
-    CASE(begun, step_set, parks(), copy->incomplete = true);
-    CASE(begun, step_set, parks(), local(LEAT_OK));
-    CASE(begun, step_set, parks(), local(LEAT_E_DISK));
-    CASE(begun, step_set, parks(), local(LEAT_OK), both(REP_COPY_PARKED));
-    CASE(begun, step_set, parks(), local(LEAT_OK), set->copies[1]->state = REP_COPY_PARKED);
+    CASE(begun, step_set, hibernates());
+    CASE(begun, step_set, hibernates(), set->writes = 1);
+    CASE(begun, step_set, hibernates(), set->stamp_busy = true);
+    CASE(begun, step_set, hibernates(), copy->incomplete = true);
+    CASE(begun, step_set, hibernates(), local(LEAT_OK));
+    CASE(begun, step_set, hibernates(), local(LEAT_E_DISK));
+    CASE(begun, step_set, hibernates(), local(LEAT_OK), both(REP_COPY_HIBERNATED));
+    CASE(begun, step_set, hibernates(), local(LEAT_OK),
+         set->copies[1]->state = REP_COPY_HIBERNATED);
     CASE(begun, step_set, resumes());
     CASE(begun, step_set, resumes(), set->local_state = REP_LOCAL_ASKED);
     CASE(begun, step_set, resumes(), local(LEAT_OK));
     CASE(begun, step_set, resumes(), local(LEAT_E_NO_MEMORY));
-    CASE(begun, step_set, resumes(), local(LEAT_OK), both(REP_COPY_PARKED));
+    CASE(begun, step_set, resumes(), local(LEAT_OK), both(REP_COPY_HIBERNATED));
     TRACE_IS(
         "asks(&set->close): store CLOSE s0\n"
         "-> 2 copies busy waits\n"
@@ -394,35 +397,38 @@ static void close_park_and_resume_go_here_first(void **state)
         "asks(&set->close), set->stamp_busy = true: -> 2 copies stamping waits\n"
         "asks(&set->close), local(LEAT_OK): OK -> 2 copies\n"
         "asks(&set->close), local(LEAT_E_DISK): DISK -> 2 copies\n"
-        "parks(): n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
-        "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
-        "store PARK s0\n"
-        "-> 2 copies busy to be parked waits\n"
-        "parks(), set->writes = 1: n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
-        "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
-        "-> 2 copies to be parked waits\n"
-        "parks(), set->stamp_busy = true: n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
-        "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
-        "-> 2 copies stamping to be parked waits\n"
-        "parks(), copy->incomplete = true: n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
+        "hibernates(): n2 HIBERNATE s0 h20 v1 d1 128:128, 10 s\n"
+        "n1 HIBERNATE s0 h10 v1 d1 128:128, 10 s\n"
+        "store HIBERNATE s0\n"
+        "-> 2 copies busy to be hibernated waits\n"
+        "hibernates(), set->writes = 1: n2 HIBERNATE s0 h20 v1 d1 128:128, 10 s\n"
+        "n1 HIBERNATE s0 h10 v1 d1 128:128, 10 s\n"
+        "-> 2 copies to be hibernated waits\n"
+        "hibernates(), set->stamp_busy = true: n2 HIBERNATE s0 h20 v1 d1 128:128, 10 s\n"
+        "n1 HIBERNATE s0 h10 v1 d1 128:128, 10 s\n"
+        "-> 2 copies stamping to be hibernated waits\n"
+        "hibernates(), copy->incomplete = true: n2 HIBERNATE s0 h20 v1 d1 128:128, 10 s\n"
         "n1 COMPLETE s0 h10 v1 d1 part 128:128, 10 s\n"
-        "-> 2 copies to be parked waits\n"
-        "parks(), local(LEAT_OK): n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
-        "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
-        "-> 2 copies done parked to be parked waits\n"
-        "parks(), local(LEAT_E_DISK): n2 PARK s0 h20 v1 d1 128:128, 10 s\n"
-        "n1 PARK s0 h10 v1 d1 128:128, 10 s\n"
+        "-> 2 copies to be hibernated waits\n"
+        "hibernates(), local(LEAT_OK): n2 HIBERNATE s0 h20 v1 d1 128:128, 10 s\n"
+        "n1 HIBERNATE s0 h10 v1 d1 128:128, 10 s\n"
+        "-> 2 copies done hibernated to be hibernated waits\n"
+        "hibernates(), local(LEAT_E_DISK): n2 HIBERNATE s0 h20 v1 d1 128:128, 10 s\n"
+        "n1 HIBERNATE s0 h10 v1 d1 128:128, 10 s\n"
         "DISK -> 2 copies\n"
-        "parks(), local(LEAT_OK), both(REP_COPY_PARKED): OK -> 2 copies parked to be parked\n"
-        "parks(), local(LEAT_OK), set->copies[1]->state = REP_COPY_PARKED: n1 PARK s0 h10 v1 d1 "
+        "hibernates(), local(LEAT_OK), both(REP_COPY_HIBERNATED): OK -> 2 copies hibernated to be "
+        "hibernated\n"
+        "hibernates(), local(LEAT_OK), set->copies[1]->state = REP_COPY_HIBERNATED: n1 HIBERNATE "
+        "s0 h10 v1 d1 "
         "128:128, 10 s\n"
-        "-> 2 copies done parked to be parked waits\n"
+        "-> 2 copies done hibernated to be hibernated waits\n"
         "resumes(): store RESUME s0\n"
-        "-> 2 copies busy parked waits\n"
-        "resumes(), set->local_state = REP_LOCAL_ASKED: -> 2 copies busy parked waits\n"
+        "-> 2 copies busy hibernated waits\n"
+        "resumes(), set->local_state = REP_LOCAL_ASKED: -> 2 copies busy hibernated waits\n"
         "resumes(), local(LEAT_OK): OK -> 2 copies\n"
-        "resumes(), local(LEAT_E_NO_MEMORY): NO_MEMORY -> 2 copies parked to be parked\n"
-        "resumes(), local(LEAT_OK), both(REP_COPY_PARKED): n2 RESUME s0 h20 v1 d1 128:128, 10 s\n"
+        "resumes(), local(LEAT_E_NO_MEMORY): NO_MEMORY -> 2 copies hibernated to be hibernated\n"
+        "resumes(), local(LEAT_OK), both(REP_COPY_HIBERNATED): n2 RESUME s0 h20 v1 d1 128:128, 10 "
+        "s\n"
         "n1 RESUME s0 h10 v1 d1 128:128, 10 s\n"
         "-> 2 copies done waits\n");
 }
@@ -436,7 +442,7 @@ static void on_segment(void *arg, const struct leat_rep_segment_status *told)
           told->misplaced ? " misplaced" : "", told->wanted);
     for (unsigned i = 0; i < told->count; i++)
         trace(" n%u%s%s%s %u", rig_node_of(told->copies[i].node), told->copies[i].closed ? "c" : "",
-              told->copies[i].parked ? "p" : "", told->copies[i].complete ? "" : "!",
+              told->copies[i].hibernated ? "p" : "", told->copies[i].complete ? "" : "!",
               told->copies[i].bytes);
 }
 
@@ -488,7 +494,7 @@ static void segments_and_their_copies_are_told(void **state)
     CASE(begun, told, copy->incomplete = true);
     CASE(begun, told, copy->state = REP_COPY_OPENING);
     CASE(begun, told, copy->state = REP_COPY_CLOSED);
-    CASE(begun, told, copy->state = REP_COPY_PARKED);
+    CASE(begun, told, copy->state = REP_COPY_HIBERNATED);
     CASE(begun, told, owned->need = 2);
     CASE(begun, told, owned->options.min_copies = 4);
     CASE(begun, told, owned->options.min_copies = 5);
@@ -516,7 +522,7 @@ static void segments_and_their_copies_are_told(void **state)
         "2 of 2/3 lacks 1 v1; s0 of 2: n2 128; on n2\n"
         "copy->state = REP_COPY_CLOSED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
         "of 2/3 lacks 0 v1; s0 of 2: n1c 128 n2 128; on n1 n2\n"
-        "copy->state = REP_COPY_PARKED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
+        "copy->state = REP_COPY_HIBERNATED: 1 logs, lack 0/0, misplaced 0, below 0, held 0; log 3 "
         "of 2/3 lacks 0 v1; s0 of 2: n1p 128 n2 128; on n1 n2\n"
         "owned->need = 2: 1 logs, lack 0/0, misplaced 0, below 0, held 1; log 3 of 2/3 lacks "
         "0 v1 held; s0 of 2: n1 128 n2 128; on n1 n2\n"
@@ -590,12 +596,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRACE_TEST(copy_is_made_what_it_should_be),
         TRACE_TEST(copy_that_is_a_part_counts_before_it_is_whole),
-        TRACE_TEST(copy_is_closed_parked_and_resumed),
+        TRACE_TEST(copy_is_closed_hibernated_and_resumed),
         TRACE_TEST(lost_copy_raises_the_version_where_it_may_mislead),
         TRACE_TEST(commit_is_answered_when_all_that_counts_has_it),
         TRACE_TEST(own_copy_is_stamped_like_the_others),
         TRACE_TEST(own_segment_is_dropped_last),
-        TRACE_TEST(close_park_and_resume_go_here_first),
+        TRACE_TEST(close_hibernate_and_resume_go_here_first),
         TRACE_TEST(segments_and_their_copies_are_told),
         TRACE_TEST(segments_that_are_settled_are_told),
         TRACE_TEST(nodes_are_told),

@@ -18,16 +18,16 @@ static void answer_is_heard_and_a_timeout_is_not(void **state)
 {
     (void)state;
     begun();
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
     rig->now_us += 5000;
     uint64_t heard_us = rig_peer(rig, 2)->heard_us;
-    rig_answer(rig, 1, LEAT_REP_PARK);
-    rig_refuse(rig, 2, LEAT_REP_PARK, LEAT_E_TIMEOUT);
+    rig_answer(rig, 1, LEAT_REP_HIBERNATE);
+    rig_refuse(rig, 2, LEAT_REP_HIBERNATE, LEAT_E_TIMEOUT);
     assert_int_equal(rig_peer(rig, 1)->heard_us, rig->now_us);
     assert_int_equal(rig_peer(rig, 2)->heard_us, heard_us);
     begun();
     rig->primary->options.quiet_us = 100 * 1000;
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
     rig_pass(rig, 30 * 1000);
     rig->now_us += 5000;
     heard_us = rig_peer(rig, 2)->heard_us;
@@ -85,14 +85,14 @@ static void request_that_waits_leaves_with_an_answer(void **state)
 {
     (void)state;
     begun();
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
     rig_peer(rig, 1)->ops = LEAT_REP_CALLS_MAX;
     rig_peer(rig, 2)->ops = LEAT_REP_CALLS_MAX;
     rig_peer(rig, 3)->node.draining = true;
     rig_reserve(rig, 1);
     calm();
     trace_begin();
-    rig_answer(rig, 1, LEAT_REP_PARK);
+    rig_answer(rig, 1, LEAT_REP_HIBERNATE);
     TRACE_IS("n1 OPEN s1 h0 v1 d1, 2 s\n");
 }
 
@@ -138,12 +138,12 @@ static void copy_that_is_given_up_amid_a_request_is_freed(void **state)
 {
     (void)state;
     begun();
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
     struct rep_peer *peer = copy->peer;
     assert_int_equal(length(&peer->copies), 1);
     rep_copy_lost(copy);
     assert_int_equal(length(&peer->copies), 0);
-    rig_answer(rig, peer == rig_peer(rig, 1) ? 1 : 2, LEAT_REP_PARK);
+    rig_answer(rig, peer == rig_peer(rig, 1) ? 1 : 2, LEAT_REP_HIBERNATE);
     assert_int_equal(peer->ops, 0);
 }
 
@@ -471,7 +471,7 @@ static void woken_heads_are_paced_by_their_bytes(void **state)
     (void)state;
     begun();
     rep_copy_lost(copy);
-    set->state = REP_SET_PARKED;
+    set->state = REP_SET_HIBERNATED;
     set->lost_us = 0;
     set->target = 64 * 1024;
     rig->primary->options.recopy_bytes_per_second = 1024 * 1024;
@@ -480,17 +480,17 @@ static void woken_heads_are_paced_by_their_bytes(void **state)
     assert_int_equal(rig->primary->wakes_at_us, rig->now_us + 62500);
 }
 
-/* Goal: a head is not to be parked while a write from its buffer has not ended, even a write to a lost copy; one that
- * is parked is not woken for that. */
+/* Goal: a head is not to be hibernated while a write from its buffer has not ended, even a write to a lost copy; one
+ * that is hibernated is not woken for that. */
 static void head_keeps_its_buffer_amid_writes(void **state)
 {
     (void)state;
     begun();
     for (unsigned i = 0; i < 4; i++) {
-        bool writes = i & 1, parked = i & 2;
+        bool writes = i & 1, hibernated = i & 2;
         set->writes = writes;
-        set->state = parked ? REP_SET_PARKED : REP_SET_STARTED;
-        assert_int_equal(rep_head_copy_wanted(owned, set->seg), writes && !parked);
+        set->state = hibernated ? REP_SET_HIBERNATED : REP_SET_STARTED;
+        assert_int_equal(rep_head_copy_wanted(owned, set->seg), writes && !hibernated);
     }
     set->writes = 0;
 }

@@ -95,7 +95,7 @@ static void fence_moves_what_lies_in_its_writers_memory(void **state)
         struct rig *rig = rig_new();
         struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
         uint8_t *buffer = rep->seg->buffer;
-        if (i == 1) rep->seg->state = LEAT_SEGMENT_PARKED, rep->seg->buffer = NULL;
+        if (i == 1) rep->seg->state = LEAT_SEGMENT_HIBERNATED, rep->seg->buffer = NULL;
         if (i == 2) rep->seg->state = LEAT_SEGMENT_CLOSED;
         requests_forget(rig);
         if (i == 3) leat_mem_fail_at(1);

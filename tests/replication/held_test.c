@@ -104,7 +104,7 @@ static void piece_is_served_of_what_claims_to_have_it(void **state)
     CASE(serve, asked = rig->ends[1], rep->move_wanted = true, rep->busy = 1);
     CASE(serve, rep->move_wanted = true, rep->busy = 1);
     CASE(serve, seg->state = LEAT_SEGMENT_OPEN);
-    CASE(serve, seg->state = LEAT_SEGMENT_PARKED);
+    CASE(serve, seg->state = LEAT_SEGMENT_HIBERNATED);
     CASE(serve, seg->state = LEAT_SEGMENT_OPEN, seg->extent.bytes = 0);
     CASE(serve, seg->state = LEAT_SEGMENT_OPEN, asked.crc++);
     CASE(serve, rig->backup->serves = 0, asked = rig->ends[2]);
@@ -128,7 +128,7 @@ static void piece_is_served_of_what_claims_to_have_it(void **state)
              "asked = rig->ends[1], rep->move_wanted = true, rep->busy = 1: 19: NOT_FOUND\n"
              "rep->move_wanted = true, rep->busy = 1: 20: answer piece 16, begins 0100, passed 9\n"
              "seg->state = LEAT_SEGMENT_OPEN: 21: answer piece 16, begins 0100, passed 0\n"
-             "seg->state = LEAT_SEGMENT_PARKED: 22: answer piece 16, begins 0100, passed 9\n"
+             "seg->state = LEAT_SEGMENT_HIBERNATED: 22: answer piece 16, begins 0100, passed 9\n"
              "seg->state = LEAT_SEGMENT_OPEN, seg->extent.bytes = 0: 23: answer piece 16, begins "
              "0100, passed 0\n"
              "seg->state = LEAT_SEGMENT_OPEN, asked.crc++: 24: NOT_FOUND\n"
@@ -163,7 +163,7 @@ static void info(void)
     leat_backup_each(rig->backup, &rig_log, true, tell, (void *)(uintptr_t) "  read ");
 }
 
-static void replica_that_is_closed_or_parked_is_told_as_it_says(void **state)
+static void replica_that_is_closed_or_hibernated_is_told_as_it_says(void **state)
 {
     (void)state;
     begin();
@@ -174,11 +174,11 @@ static void replica_that_is_closed_or_parked_is_told_as_it_says(void **state)
     CASE(info, seg->flushed = true);
     CASE(info, seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->extent.bytes);
     CASE(info, seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->extent.bytes - 1);
-    CASE(info, seg->state = LEAT_SEGMENT_PARKED);
-    CASE(info, seg->state = LEAT_SEGMENT_PARKED, rep->damaged = true);
-    CASE(info, seg->state = LEAT_SEGMENT_PARKED, seg->incomplete = true);
-    CASE(info, seg->state = LEAT_SEGMENT_PARKED, seg->integrity = LEAT_INTEGRITY_TORN);
-    CASE(info, seg->state = LEAT_SEGMENT_PARKED, seg->next_offset = 100);
+    CASE(info, seg->state = LEAT_SEGMENT_HIBERNATED);
+    CASE(info, seg->state = LEAT_SEGMENT_HIBERNATED, rep->damaged = true);
+    CASE(info, seg->state = LEAT_SEGMENT_HIBERNATED, seg->incomplete = true);
+    CASE(info, seg->state = LEAT_SEGMENT_HIBERNATED, seg->integrity = LEAT_INTEGRITY_TORN);
+    CASE(info, seg->state = LEAT_SEGMENT_HIBERNATED, seg->next_offset = 100);
     CASE(info, seg->buffer = NULL, looked(rig->ends[1], true));
     CASE(info, seg->buffer = NULL, looked(rig->ends[1], false));
     CASE(info, looked(rig->ends[1], true));
@@ -208,20 +208,20 @@ static void replica_that_is_closed_or_parked_is_told_as_it_says(void **state)
         "seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->extent.bytes - 1: \n"
         "  unread 1/2/3 s7 e5 v1 state 4 752:1 after 0, 100..102 max 5002 by 11\n"
         "  read 1/2/3 s7 e5 v1 state 4 752:1 after 0, 100..102 max 5002 by 11\n"
-        "seg->state = LEAT_SEGMENT_PARKED: \n"
+        "seg->state = LEAT_SEGMENT_HIBERNATED: \n"
         "  unread 1/2/3 s7 e5 v1 state 3 mark durable 752:1 after 0, 100..102 max 5002 by 11\n"
         "  read 1/2/3 s7 e5 v1 state 3 mark durable 752:1 after 0, 100..102 max 5002 by 11\n"
-        "seg->state = LEAT_SEGMENT_PARKED, rep->damaged = true: \n"
+        "seg->state = LEAT_SEGMENT_HIBERNATED, rep->damaged = true: \n"
         "  unread 1/2/3 s7 e5 v1 state 3 damaged durable 752:1 after 0, 100..102 max 5002 by 11\n"
         "  read 1/2/3 s7 e5 v1 state 3 damaged durable 752:1 after 0, 100..102 max 5002 by 11\n"
-        "seg->state = LEAT_SEGMENT_PARKED, seg->incomplete = true: \n"
+        "seg->state = LEAT_SEGMENT_HIBERNATED, seg->incomplete = true: \n"
         "  unread 1/2/3 s7 e5 v1 state 3 part durable 752:1 after 0, 100..102 max 5002 by 11\n"
         "  read 1/2/3 s7 e5 v1 state 3 part durable 752:1 after 0, 100..102 max 5002 by 11\n"
-        "seg->state = LEAT_SEGMENT_PARKED, seg->integrity = LEAT_INTEGRITY_TORN: \n"
+        "seg->state = LEAT_SEGMENT_HIBERNATED, seg->integrity = LEAT_INTEGRITY_TORN: \n"
         "  unread 1/2/3 s7 e5 v1 state 3 torn mark durable 752:1 after 0, 100..102 max 5002 by "
         "11\n"
         "  read 1/2/3 s7 e5 v1 state 3 torn mark durable 752:1 after 0, 100..102 max 5002 by 11\n"
-        "seg->state = LEAT_SEGMENT_PARKED, seg->next_offset = 100: \n"
+        "seg->state = LEAT_SEGMENT_HIBERNATED, seg->next_offset = 100: \n"
         "  unread 1/2/3 s7 e5 v1 state 3 mark start durable 752:1 after 0, 100..100 max 5002 by "
         "11\n"
         "  read 1/2/3 s7 e5 v1 state 3 mark start durable 752:1 after 0, 100..100 max 5002 by 11\n"
@@ -378,8 +378,8 @@ static void status(void)
 {
     struct leat_backup_status out;
     leat_backup_status(rig->backup, &out);
-    trace("%llu, open %llu parked %llu unsettled %llu\n", (unsigned long long)out.replicas,
-          (unsigned long long)out.replicas_open, (unsigned long long)out.replicas_parked,
+    trace("%llu, open %llu hibernated %llu unsettled %llu\n", (unsigned long long)out.replicas,
+          (unsigned long long)out.replicas_open, (unsigned long long)out.replicas_hibernated,
           (unsigned long long)out.replicas_unsettled);
 }
 
@@ -389,15 +389,15 @@ static void replicas_are_counted_by_their_state(void **state)
     begin();
     CASE_AS_IT_IS(status);
     CASE(status, rep->settled = true);
-    CASE(status, seg->state = LEAT_SEGMENT_PARKED);
+    CASE(status, seg->state = LEAT_SEGMENT_HIBERNATED);
     CASE(status, seg->state = LEAT_SEGMENT_OPEN);
     CASE(status, seg->state = LEAT_SEGMENT_RESERVED);
     end();
-    TRACE_IS("(void)0: 1, open 0 parked 0 unsettled 1\n"
-             "rep->settled = true: 1, open 0 parked 0 unsettled 0\n"
-             "seg->state = LEAT_SEGMENT_PARKED: 1, open 0 parked 1 unsettled 1\n"
-             "seg->state = LEAT_SEGMENT_OPEN: 1, open 1 parked 0 unsettled 1\n"
-             "seg->state = LEAT_SEGMENT_RESERVED: 1, open 1 parked 0 unsettled 1\n");
+    TRACE_IS("(void)0: 1, open 0 hibernated 0 unsettled 1\n"
+             "rep->settled = true: 1, open 0 hibernated 0 unsettled 0\n"
+             "seg->state = LEAT_SEGMENT_HIBERNATED: 1, open 0 hibernated 1 unsettled 1\n"
+             "seg->state = LEAT_SEGMENT_OPEN: 1, open 1 hibernated 0 unsettled 1\n"
+             "seg->state = LEAT_SEGMENT_RESERVED: 1, open 1 hibernated 0 unsettled 1\n");
 }
 
 /* ---- what is done with it ---- */
@@ -437,7 +437,7 @@ static void what_is_in_its_file_leaves_memory(void **state)
     CASE(idle, rep->busy = 1, seg->flushed = true);
     CASE(idle, rep->busy = 1);
     CASE(idle, rep->busy = 2, seg->flushed = true);
-    CASE(idle, rep->busy = 1, seg->flushed = true, seg->state = LEAT_SEGMENT_PARKED);
+    CASE(idle, rep->busy = 1, seg->flushed = true, seg->state = LEAT_SEGMENT_HIBERNATED);
     CASE(idle, rep->busy = 1, seg->flushed = true, seg->buffer = NULL);
     CASE(idle, rep->busy = 1, seg->flushed = rep->evicting = true);
     CASE(idle, rep->busy = 1, seg->flushed = rep->dropping = true);
@@ -453,7 +453,7 @@ static void what_is_in_its_file_leaves_memory(void **state)
              "-> evicting busy 0\n"
              "rep->busy = 1: -> busy 0\n"
              "rep->busy = 2, seg->flushed = true: -> busy 1\n"
-             "rep->busy = 1, seg->flushed = true, seg->state = LEAT_SEGMENT_PARKED: -> busy 0\n"
+             "rep->busy = 1, seg->flushed = true, seg->state = LEAT_SEGMENT_HIBERNATED: -> busy 0\n"
              "rep->busy = 1, seg->flushed = true, seg->buffer = NULL: -> busy 0\n"
              "rep->busy = 1, seg->flushed = rep->evicting = true: -> evicting busy 0\n"
              "rep->busy = 1, seg->flushed = rep->dropping = true: -> dropping busy 0\n"
@@ -491,8 +491,8 @@ static void place_stays_while_its_writer_may_write(void **state)
     CASE(drop_for_another, is_written(LEAT_SEGMENT_OPEN));
     CASE(drop_for_another, is_written(LEAT_SEGMENT_OPEN), writer->fenced = true);
     CASE(drop_for_another, is_written(LEAT_SEGMENT_OPEN), rep->writer = NULL);
-    CASE(drop_for_another, is_written(LEAT_SEGMENT_PARKED));
-    CASE(drop_for_another, is_written(LEAT_SEGMENT_PARKED), rep->busy = 1);
+    CASE(drop_for_another, is_written(LEAT_SEGMENT_HIBERNATED));
+    CASE(drop_for_another, is_written(LEAT_SEGMENT_HIBERNATED), rep->busy = 1);
     CASE(drop_for_another, is_written(LEAT_SEGMENT_CLOSED), rep->busy = 1);
     end();
     TRACE_IS("(void)0: store DROP s7\n"
@@ -506,9 +506,9 @@ static void place_stays_while_its_writer_may_write(void **state)
              "-> drop dropping busy 1\n"
              "is_written(LEAT_SEGMENT_OPEN), rep->writer = NULL: store DROP s7\n"
              "-> drop dropping busy 1\n"
-             "is_written(LEAT_SEGMENT_PARKED): store DROP s7\n"
+             "is_written(LEAT_SEGMENT_HIBERNATED): store DROP s7\n"
              "-> drop dropping busy 1\n"
-             "is_written(LEAT_SEGMENT_PARKED), rep->busy = 1: -> drop leave busy 1\n"
+             "is_written(LEAT_SEGMENT_HIBERNATED), rep->busy = 1: -> drop leave busy 1\n"
              "is_written(LEAT_SEGMENT_CLOSED), rep->busy = 1: -> drop busy 1\n");
 }
 
@@ -546,7 +546,7 @@ static void replica_goes_with_its_log_or_stream(void **state)
     CASE(stream_deleted, is_written(LEAT_SEGMENT_OPEN), writer->fenced = true);
     CASE(found_damaged, rep->settled = true);
     CASE(found_damaged, rep->settled = true, seg->integrity = LEAT_INTEGRITY_CORRUPT);
-    CASE(found_damaged, rep->settled = true, seg->state = LEAT_SEGMENT_PARKED);
+    CASE(found_damaged, rep->settled = true, seg->state = LEAT_SEGMENT_HIBERNATED);
     end();
     TRACE_IS(
         "rep->word.v = 6: store DROP s7\n"
@@ -563,14 +563,14 @@ static void replica_goes_with_its_log_or_stream(void **state)
         "-> drop dropping busy 1 gone\n"
         "rep->settled = true: -> corrupt busy 0\n"
         "rep->settled = true, seg->integrity = LEAT_INTEGRITY_CORRUPT: -> settled corrupt busy 0\n"
-        "rep->settled = true, seg->state = LEAT_SEGMENT_PARKED: -> settled busy 0\n");
+        "rep->settled = true, seg->state = LEAT_SEGMENT_HIBERNATED: -> settled busy 0\n");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TRACE_TEST(piece_is_served_of_what_claims_to_have_it),
-        TRACE_TEST(replica_that_is_closed_or_parked_is_told_as_it_says),
+        TRACE_TEST(replica_that_is_closed_or_hibernated_is_told_as_it_says),
         TRACE_TEST(replica_that_is_open_is_told_as_its_bytes_say),
         TRACE_TEST(bytes_that_are_not_its_own_or_have_rotted_are_told),
         TRACE_TEST(what_is_on_its_way_out_is_not_collected),

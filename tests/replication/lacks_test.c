@@ -16,9 +16,9 @@ static void is_closed(void)
     ends(LEAT_STORE_CLOSE);
 }
 
-static void is_parked(void)
+static void is_hibernated(void)
 {
-    ends(LEAT_STORE_PARK);
+    ends(LEAT_STORE_HIBERNATE);
 }
 
 /* Goal: copies that acks did not need yet are given up when a segment is closed or hibernated. */
@@ -27,9 +27,9 @@ static void copies_that_do_not_count_are_given_up_at_an_end(void **state)
     (void)state;
     CASE_AS_IT_IS(begun, is_closed);
     CASE(begun, is_closed, copy->counted = false);
-    CASE_AS_IT_IS(begun, is_parked);
-    CASE(begun, is_parked, copy->counted = false);
-    CASE(begun, is_parked, copy->counted = set->copies[1]->counted = false);
+    CASE_AS_IT_IS(begun, is_hibernated);
+    CASE(begun, is_hibernated, copy->counted = false);
+    CASE(begun, is_hibernated, copy->counted = set->copies[1]->counted = false);
     TRACE_IS("(void)0: -> 2 copies\n"
              "copy->counted = false: -> 1 copies\n"
              "(void)0: -> 2 copies\n"
@@ -143,14 +143,14 @@ static void open_head_is_wanted_at_once(void **state)
     (void)state;
     CASE(begun, wanted, rep_copy_remove(copy), set->lost_us = rig->now_us);
     CASE(begun, wanted, rep_copy_remove(copy), set->lost_us = rig->now_us,
-         set->state = REP_SET_PARKING);
+         set->state = REP_SET_HIBERNATING);
     CASE(begun, wanted, rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true,
          rig_peer(rig, 3)->node.draining = true);
-    TRACE_IS(
-        "rep_copy_remove(copy), set->lost_us = rig->now_us: -> 1\n"
-        "rep_copy_remove(copy), set->lost_us = rig->now_us, set->state = REP_SET_PARKING: -> 0\n"
-        "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, rig_peer(rig, "
-        "3)->node.draining = true: -> 0\n");
+    TRACE_IS("rep_copy_remove(copy), set->lost_us = rig->now_us: -> 1\n"
+             "rep_copy_remove(copy), set->lost_us = rig->now_us, set->state = REP_SET_HIBERNATING: "
+             "-> 0\n"
+             "rep_copy_remove(copy), rig_peer(rig, 1)->node.draining = true, rig_peer(rig, "
+             "3)->node.draining = true: -> 0\n");
 }
 
 static void made_anew(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy that is longer than where its log ended, on the world of world.h: parked, or closed. */
+/* A copy that is longer than where its log ended, on the world of world.h: hibernated, or closed. */
 #ifndef LEAT_TESTS_REPLICATION_LONGER_H
 #define LEAT_TESTS_REPLICATION_LONGER_H
 
@@ -54,7 +54,7 @@ static inline uint8_t *bytes_of(const struct replica *rep)
     return rep->seg->file->now + rep->seg->file_offset;
 }
 
-static inline void on_parked(void *arg, struct leat_log *log)
+static inline void on_hibernated(void *arg, struct leat_log *log)
 {
     (void)log;
     *(bool *)arg = true;
@@ -81,8 +81,8 @@ static inline void end_take(struct scene *scene, const struct leat_scan *scan)
     assert_in_range(scene->end.bytes, 1, scene->whole.bytes - 1);
 }
 
-/* Parked behind a batch more than was acked when its log ended. */
-static inline struct scene parked(uint64_t seed)
+/* Hibernated behind a batch more than was acked when its log ended. */
+static inline struct scene hibernated(uint64_t seed)
 {
     struct world *world = world_new(seed, 4, 3, 1, LEAT_DURABILITY_DISK, 0);
     struct world_log *log = &world->logs[0];
@@ -99,10 +99,10 @@ static inline struct scene parked(uint64_t seed)
     }
     assert_int_equal(scan.header.segment, scene.id.v);
     bool done = false;
-    leat_log_stop(log->log, on_parked, &done);
+    leat_log_stop(log->log, on_hibernated, &done);
     world_run(world, 1000 * 1000);
     assert_true(done);
-    assert_int_equal(replica(&scene)->seg->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(replica(&scene)->seg->state, LEAT_SEGMENT_HIBERNATED);
     end_take(&scene, &scan);
     return scene;
 }
@@ -131,7 +131,7 @@ static inline struct scene closed(uint64_t seed)
 
 static inline struct scene either(uint64_t seed, bool is_closed)
 {
-    return is_closed ? closed(seed) : parked(seed);
+    return is_closed ? closed(seed) : hibernated(seed);
 }
 
 #endif

@@ -80,7 +80,7 @@ static void longer_copy_is_served_up_to_the_end(void **state)
 static void longer_copy_of_other_bytes_is_not_served(void **state)
 {
     (void)state;
-    struct scene scene = parked(73);
+    struct scene scene = hibernated(73);
     struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
     assert_int_equal(pull(&scene, other), LEAT_E_NOT_FOUND);
     assert_true(same(replica(&scene)->looked[0].extent, other));
@@ -99,7 +99,7 @@ static void longer_copy_of_other_bytes_is_not_served(void **state)
 static void pulled_bytes_that_are_others_make_no_copy(void **state)
 {
     (void)state;
-    struct scene scene = parked(76);
+    struct scene scene = hibernated(76);
     struct leat_extent others = {scene.whole.bytes, scene.whole.crc ^ 1};
     replica(&scene)->seg->extent = others;
     assert_int_equal(pull(&scene, others), LEAT_E_DAMAGED);
@@ -114,7 +114,7 @@ static void pulled_bytes_that_are_others_make_no_copy(void **state)
 static void longer_copies_are_looked_at_a_few_at_a_time(void **state)
 {
     (void)state;
-    struct scene scene = parked(74);
+    struct scene scene = hibernated(74);
     struct leat_backup *it = backup(&scene);
     it->looks = BACKUP_LOOKS_MAX;
     assert_int_equal(leat_backup_flush(it, scene.log, scene.id, scene.end, NULL, NULL),
@@ -135,7 +135,7 @@ static void on_flushed(void *arg, leat_err rc)
 static void info_take(void *arg, const struct leat_replica_info *info)
 {
     struct leat_replica_info *out = arg;
-    if (info->state == LEAT_SEGMENT_PARKED) *out = *info;
+    if (info->state == LEAT_SEGMENT_HIBERNATED) *out = *info;
 }
 
 /* Goal: a recovery that collects replicas learns that a longer copy begins with the wanted end, and a flush makes the
@@ -143,7 +143,7 @@ static void info_take(void *arg, const struct leat_replica_info *info)
 static void longer_copy_counts_for_a_recovery(void **state)
 {
     (void)state;
-    struct scene scene = parked(75);
+    struct scene scene = hibernated(75);
     struct leat_replica_info info = {0};
     leat_backup_each(backup(&scene), &scene.log, true, info_take, &info);
     assert_int_equal(info.begins[0].bytes, 0);
@@ -176,7 +176,7 @@ static void longer_copy_counts_for_a_recovery(void **state)
 static void longer_copy_is_remembered_for_two_who_ask(void **state)
 {
     (void)state;
-    struct scene scene = parked(103);
+    struct scene scene = hibernated(103);
     struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
     for (unsigned i = 0; i < 2; i++) {
         struct leat_extent ends[2] = {i ? other : scene.end, i ? scene.end : other};

@@ -78,10 +78,10 @@ static void replaced(enum leat_durability durability)
     trace_begin();
     rig_accounts(rig);
     if (disk)
-        TRACE_IS("512 bytes in 4 writes, 0 segments; control 3 open 3 park 0 resume 0 flush 4 "
+        TRACE_IS("512 bytes in 4 writes, 0 segments; control 3 open 3 hibernate 0 resume 0 flush 4 "
                  "other 8; refused 0 lost 1 replaced 1 recopied 0 versions 1\n");
     else
-        TRACE_IS("512 bytes in 4 writes, 0 segments; control 3 open 3 park 0 resume 0 flush 0 "
+        TRACE_IS("512 bytes in 4 writes, 0 segments; control 3 open 3 hibernate 0 resume 0 flush 0 "
                  "other 8; refused 0 lost 1 replaced 1 recopied 0 versions 1\n");
     rig_free(rig);
 }
@@ -262,14 +262,14 @@ static void copy_whose_backup_refuses_a_step_is_lost(void **state)
     assert_int_equal(rep_set_find(rig->log, 0)->copy_count, 2); /* being opened anew */
     rig_free(rig);
     rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
     trace_begin();
-    rig_refuse(rig, 1, LEAT_REP_PARK, LEAT_E_DISK);
+    rig_refuse(rig, 1, LEAT_REP_HIBERNATE, LEAT_E_DISK);
     TRACE_IS("");
-    rig_answer(rig, 2, LEAT_REP_PARK);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
-    TRACE_IS("log PARK s0: here\n"
-             "log PARK s0: OK\n");
+    rig_answer(rig, 2, LEAT_REP_HIBERNATE);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
+    TRACE_IS("log HIBERNATE s0: here\n"
+             "log HIBERNATE s0: OK\n");
     assert_int_equal(rig->log->need, 2);
     rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     TRACE_IS("n2 RESUME s0 h20 v2 d1 128:128 to 1000/2000, 10 s\n"
@@ -283,8 +283,9 @@ static void copy_whose_backup_refuses_a_step_is_lost(void **state)
              "n2 OPEN s0 h0 v3 d1 part to 1000/2000, 2 s\n");
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("256 bytes in 2 writes, 0 segments; control 2 open 2 park 1 resume 0 flush 0 other 4; "
-             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+    TRACE_IS(
+        "256 bytes in 2 writes, 0 segments; control 2 open 2 hibernate 1 resume 0 flush 0 other 4; "
+        "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -294,10 +295,10 @@ static void answer_stands_for_the_generation_that_was_asked(void **state)
 {
     (void)state;
     struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 2);
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
-    rig_refuse(rig, 1, LEAT_REP_PARK, LEAT_E_DISK);
-    rig_answer(rig, 2, LEAT_REP_PARK);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
+    rig_refuse(rig, 1, LEAT_REP_HIBERNATE, LEAT_E_DISK);
+    rig_answer(rig, 2, LEAT_REP_HIBERNATE);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
     rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     rig_stored(rig, LEAT_STORE_RESUME, LEAT_OK);
     trace_begin();
@@ -433,8 +434,9 @@ static void copy_whose_close_is_refused_is_made_anew(void **state)
     assert_null(rig->primary->recopy);
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("384 bytes in 3 writes, 1 segments; control 5 open 3 park 0 resume 0 flush 0 other 4; "
-             "refused 0 lost 0 replaced 0 recopied 128 versions 0\n");
+    TRACE_IS(
+        "384 bytes in 3 writes, 1 segments; control 5 open 3 hibernate 0 resume 0 flush 0 other 4; "
+        "refused 0 lost 0 replaced 0 recopied 128 versions 0\n");
     rig_free(rig);
 }
 
@@ -501,8 +503,9 @@ static void second_loss_is_told_by_itself(void **state)
     TRACE_IS("log COMMIT s0: OK\n");
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("448 bytes in 4 writes, 0 segments; control 3 open 3 park 0 resume 0 flush 0 other "
-             "11; refused 6 lost 2 replaced 1 recopied 0 versions 2\n");
+    TRACE_IS(
+        "448 bytes in 4 writes, 0 segments; control 3 open 3 hibernate 0 resume 0 flush 0 other "
+        "11; refused 6 lost 2 replaced 1 recopied 0 versions 2\n");
     rig_free(rig);
 }
 

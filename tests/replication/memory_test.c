@@ -480,9 +480,9 @@ static void fence_amid_an_adoption_ends_with_it(void **state)
     rc = leat_backup_fence(rig->backup, "w1", 11, on_fenced_look, rig->backup);
     assert_int_equal(rc, LEAT_OK);
     world_run(rig->world, 100 * 1000);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
     rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
-    TRACE_IS("store PARK s7 456:1\n"
+    TRACE_IS("store HIBERNATE s7 456:1\n"
              "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "store STAMP s7 v1 role 0 writer 0\n");
     rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);

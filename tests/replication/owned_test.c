@@ -169,7 +169,7 @@ static void copy_is_plain_where_nothing_else_is_wanted(void **state)
     CASE(begun, plain, copy->stamp++);
     CASE(begun, plain, set->state = REP_SET_CLOSED);
     CASE(begun, plain, set->dropping = true);
-    CASE(begun, plain, set->state = REP_SET_PARKING);
+    CASE(begun, plain, set->state = REP_SET_HIBERNATING);
     CASE(begun, plain, set->evict = (struct leat_store_req *)(void *)set);
     CASE(begun, plain, owned->options.durability = LEAT_DURABILITY_DISK);
     TRACE_IS("(void)0: plain\n"
@@ -180,7 +180,7 @@ static void copy_is_plain_where_nothing_else_is_wanted(void **state)
              "copy->stamp++: not plain\n"
              "set->state = REP_SET_CLOSED: not plain\n"
              "set->dropping = true: not plain\n"
-             "set->state = REP_SET_PARKING: not plain\n"
+             "set->state = REP_SET_HIBERNATING: not plain\n"
              "set->evict = (struct leat_store_req *)(void *)set: not plain\n"
              "owned->options.durability = LEAT_DURABILITY_DISK: not plain\n");
 }

@@ -184,7 +184,7 @@ static void longer_one_is_looked_at_first(void **state)
 {
     (void)state;
     struct rig *rig = rig_ports();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     filed(rep);
     struct leat_extent other = {rig->ends[1].bytes, rig->ends[1].crc ^ 1};
     leat_mem_fail_at(1);

@@ -541,9 +541,10 @@ static inline void rig_stored(struct rig *rig, enum leat_store_req_kind kind, le
                                          .file_offset = 65536 * (1 + req->id.v)};
         }
         if (!rc && kind == LEAT_STORE_STAMP) req->seg->version = req->version;
-        if (!rc && kind == LEAT_STORE_PARK) req->seg->state = LEAT_SEGMENT_PARKED;
+        if (!rc && kind == LEAT_STORE_HIBERNATE) req->seg->state = LEAT_SEGMENT_HIBERNATED;
         if (!rc && kind == LEAT_STORE_RESUME) req->seg->state = LEAT_SEGMENT_OPEN;
-        if (!rc && (kind == LEAT_STORE_PARK || kind == LEAT_STORE_EVICT)) req->seg->buffer = NULL;
+        if (!rc && (kind == LEAT_STORE_HIBERNATE || kind == LEAT_STORE_EVICT))
+            req->seg->buffer = NULL;
         if (!rc && kind == LEAT_STORE_RESUME) req->seg->buffer = rig->buffers[req->seg->id.v];
         req->on_done(req);
         rig_mails(rig);
@@ -569,7 +570,7 @@ static inline void rig_commit(struct rig *rig, uint64_t id, uint32_t from, uint3
                                          .to_bytes = to});
 }
 
-/* CLOSE or PARK at that length. */
+/* CLOSE or HIBERNATE at that length. */
 static inline void rig_end(struct rig *rig, enum leat_store_req_kind kind, uint64_t id,
                            uint32_t bytes)
 {
@@ -584,12 +585,13 @@ static inline void rig_end(struct rig *rig, enum leat_store_req_kind kind, uint6
 static inline void rig_accounts(const struct rig *rig)
 {
     const struct leat_rep_accounts *a = leat_primary_accounts(rig->primary);
-    trace("%llu bytes in %llu writes, %llu segments; control %llu open %llu park %llu resume %llu "
+    trace("%llu bytes in %llu writes, %llu segments; control %llu open %llu hibernate %llu resume "
+          "%llu "
           "flush %llu "
           "other %llu; refused %llu lost %llu replaced %llu recopied %llu versions %llu\n",
           (unsigned long long)a->replicated_bytes, (unsigned long long)a->writes,
           (unsigned long long)a->segments, (unsigned long long)a->control_rpcs,
-          (unsigned long long)a->open_rpcs, (unsigned long long)a->park_rpcs,
+          (unsigned long long)a->open_rpcs, (unsigned long long)a->hibernate_rpcs,
           (unsigned long long)a->resume_rpcs, (unsigned long long)a->flush_rpcs,
           (unsigned long long)a->other_rpcs, (unsigned long long)a->refused_opens,
           (unsigned long long)a->lost_backups, (unsigned long long)a->replaced_copies,

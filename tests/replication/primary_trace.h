@@ -19,8 +19,8 @@ enum { RIG_CAPACITY = 64 * 1024, RIG_EPOCH = 5 };
 
 static inline const char *rig_kind_name(unsigned kind)
 {
-    static const char *const names[] = {"ATTACH",   "OPEN", "CLOSE",   "PARK",  "RESUME",
-                                        "COMPLETE", "DROP", "RESTAMP", "FLUSH", "AUDIT",
+    static const char *const names[] = {"ATTACH",   "OPEN", "CLOSE",   "HIBERNATE", "RESUME",
+                                        "COMPLETE", "DROP", "RESTAMP", "FLUSH",     "AUDIT",
                                         "SETTLE",   "PULL", "SEAL",    "ASK"};
     return names[kind - LEAT_REP_ATTACH];
 }
@@ -34,8 +34,8 @@ static inline const char *rig_req_name(enum leat_store_req_kind kind)
         return "COMMIT";
     case LEAT_STORE_CLOSE:
         return "CLOSE";
-    case LEAT_STORE_PARK:
-        return "PARK";
+    case LEAT_STORE_HIBERNATE:
+        return "HIBERNATE";
     case LEAT_STORE_RESUME:
         return "RESUME";
     case LEAT_STORE_DROP:

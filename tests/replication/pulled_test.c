@@ -64,7 +64,7 @@ static void longer_one_is_looked_at_by_its_whole_name(void **state)
     (void)state;
     for (unsigned i = 0; i < 7; i++) {
         struct rig *rig = rig_ports();
-        struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+        struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
         struct leat_segment *seg = rep->seg;
         filed(rep);
         if (i == 1) seg->log.stream++;

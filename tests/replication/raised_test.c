@@ -53,7 +53,7 @@ static void version_is_told_when_all_carry_it(void **state)
     CASE(raised, step, set->stamped = 1, set->dropping = true);
     CASE(raised, step, set->stamped = 1, set->seg = NULL);
     CASE(raised, step, set->state = REP_SET_RESUMING);
-    CASE(raised, step, set->state = REP_SET_PARKING);
+    CASE(raised, step, set->state = REP_SET_HIBERNATING);
     CASE(raised, step, set->resume = (struct leat_store_req *)(void *)set);
     CASE(raised, step, copy->stamp = 1);
     CASE(raised, step, copy->incomplete = true);
@@ -77,7 +77,7 @@ static void version_is_told_when_all_carry_it(void **state)
              "set->stamped = 1, set->dropping = true: in line\n"
              "set->stamped = 1, set->seg = NULL: in line\n"
              "set->state = REP_SET_RESUMING: not told, again in 20000 us\n"
-             "set->state = REP_SET_PARKING: not told, again in 20000 us\n"
+             "set->state = REP_SET_HIBERNATING: not told, again in 20000 us\n"
              "set->resume = (struct leat_store_req *)(void *)set: not told, again in 20000 us\n"
              "copy->stamp = 1: not told, again in 20000 us\n"
              "copy->incomplete = true: not told, again in 20000 us\n"

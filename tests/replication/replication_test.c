@@ -108,12 +108,12 @@ static void writes_by_messages_are_cut_and_as_many_bytes_as_whole_ones(void **st
     world_free(world);
 }
 
-static bool log_is_parked_now;
-static void log_parked(void *arg, struct leat_log *log)
+static bool log_is_hibernated_now;
+static void log_hibernated(void *arg, struct leat_log *log)
 {
     (void)arg;
     (void)log;
-    log_is_parked_now = true;
+    log_is_hibernated_now = true;
 }
 
 static struct leat_primary_status status_of(const struct world *world)
@@ -507,14 +507,14 @@ static void stop_without_the_others_ends_when_it_is_abandoned(void **state)
     for (unsigned i = 1; i < 3; i++)
         world_node_kill(world, i, false);
     uint64_t acked = leat_log_acked_offset(log->log);
-    log_is_parked_now = false;
-    leat_log_stop(log->log, log_parked, world);
+    log_is_hibernated_now = false;
+    leat_log_stop(log->log, log_hibernated, world);
     world_run(world, 3 * 1000 * 1000);
-    assert_false(log_is_parked_now);
+    assert_false(log_is_hibernated_now);
     leat_primary_log_abandon(log->rep);
     leat_log_abandon(log->log);
     world_run(world, 1000 * 1000);
-    assert_true(log_is_parked_now);
+    assert_true(log_is_hibernated_now);
     assert_int_equal(leat_log_acked_offset(log->log), acked);
     assert_true(log->failed > 0);
     world_check_after_death(world);
@@ -523,17 +523,17 @@ static void stop_without_the_others_ends_when_it_is_abandoned(void **state)
 
 /* Goal: a hibernated log holds no memory at its backups; if the log has lost a copy meanwhile, the log makes a new copy
  * before its next ack. */
-static void parked_log_repairs_before_its_next_ack(void **state)
+static void hibernated_log_repairs_before_its_next_ack(void **state)
 {
     (void)state;
     struct world *world = world_ready(7, 4, 3, LEAT_DURABILITY_MEMORY);
     unsigned node = backup_of_head(world, 0), other = backup_of_head(world, 1);
-    leat_log_stop(world->logs[0].log, log_parked, world);
+    leat_log_stop(world->logs[0].log, log_hibernated, world);
     world_run(world, 1000 * 1000);
-    assert_true(log_is_parked_now);
+    assert_true(log_is_hibernated_now);
     struct leat_backup_status status;
     leat_backup_status(world->nodes[other].backup, &status);
-    assert_int_equal(status.replicas_parked, 1);
+    assert_int_equal(status.replicas_hibernated, 1);
     assert_int_equal(status.arena_used_bytes, 0);
     world_node_kill(world, node, false);
     world_run(world, 500 * 1000);
@@ -544,7 +544,7 @@ static void parked_log_repairs_before_its_next_ack(void **state)
 
 /* Goal: a hibernated log without further appends gets all its copies again, and is hibernated again: one copy after the
  * other may be lost, and an acked record is still there. The log is not resumed while no node can take a copy. */
-static void parked_log_that_lost_a_copy_is_copied_again(void **state)
+static void hibernated_log_that_lost_a_copy_is_copied_again(void **state)
 {
     (void)state;
     for (int disk = 0; disk < 2; disk++) {
@@ -554,18 +554,18 @@ static void parked_log_that_lost_a_copy_is_copied_again(void **state)
         const struct rep_set *set = rep_set_find(log->rep, leat_log_head_segment(log->log));
         uint64_t acked = leat_log_acked_offset(log->log);
         for (unsigned lost = 1; lost < 3; lost++) {
-            leat_log_park_after_set(log->log, 100 * 1000);
+            leat_log_hibernate_after_set(log->log, 100 * 1000);
             world_run(world, 3 * 1000 * 1000);
-            assert_true(set->state == REP_SET_PARKED && set->copy_count == 2);
+            assert_true(set->state == REP_SET_HIBERNATED && set->copy_count == 2);
             uint64_t resumed = status_of(world).accounts.resume_rpcs;
             world_node_kill(world, lost, true);
             world_run(world, 3 * 1000 * 1000);
-            assert_true(set->state == REP_SET_PARKED && set->copy_count == 1);
+            assert_true(set->state == REP_SET_HIBERNATED && set->copy_count == 1);
             assert_int_equal(status_of(world).segments_under_replicated, 1);
             assert_int_equal(status_of(world).accounts.resume_rpcs, resumed);
             world_node_start(world, lost);
             world_run(world, 5 * 1000 * 1000);
-            assert_true(set->state == REP_SET_PARKED && set->copy_count == 2);
+            assert_true(set->state == REP_SET_HIBERNATED && set->copy_count == 2);
             assert_int_equal(status_of(world).segments_under_replicated, 0);
         }
         assert_int_equal(leat_log_acked_offset(log->log), acked);
@@ -657,8 +657,8 @@ int main(void)
         cmocka_unit_test(backup_that_died_makes_nobody_patient),
         cmocka_unit_test(late_writes_are_no_silence),
         cmocka_unit_test(stop_without_the_others_ends_when_it_is_abandoned),
-        cmocka_unit_test(parked_log_repairs_before_its_next_ack),
-        cmocka_unit_test(parked_log_that_lost_a_copy_is_copied_again),
+        cmocka_unit_test(hibernated_log_repairs_before_its_next_ack),
+        cmocka_unit_test(hibernated_log_that_lost_a_copy_is_copied_again),
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
         cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),
     };

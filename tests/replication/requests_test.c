@@ -18,7 +18,7 @@ static void replica_that_is_to_go_is_not_used(void **state)
     backup_drop(rep); /* there is no memory to ask the store */
     leat_mem_fail_at(0);
     assert_true(rep->drop_wanted && !rep->busy);
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     for (unsigned i = 0; i < 2; i++)
         rig_ask_rows(rig, &rig_w1, kinds[i], &pair, 1);
     TRACE_IS("1: AGAIN\n"
@@ -36,7 +36,7 @@ static void replica_that_is_being_opened_is_not_used(void **state)
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     body.handle = LEAT_CONTAINER(rig->backup->replicas.prev, struct replica, link)->handle;
     trace_begin();
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     for (unsigned i = 0; i < 2; i++)
         rig_ask_rows(rig, &rig_w1, kinds[i], &(struct rep_pair){body.handle, 1, 0}, 1);
     TRACE_IS("1: NOT_FOUND\n"
@@ -56,17 +56,17 @@ static void owner_of_the_past_is_one_that_says_so(void **state)
     struct rep_body body = rig_body(rig, rep->handle, 7, 2);
     rep->word.v = RIG_EPOCH;
     body.owner.v = RIG_EPOCH - 1;
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     rig_ask(rig, &rig_w2, LEAT_REP_DROP, &body);
     body.owner.v = 0;
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_E_DISK);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_E_DISK);
     body.owner.v = RIG_EPOCH;
-    rig_ask(rig, &rig_w2, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w2, LEAT_REP_HIBERNATE, &body);
     rig_ask(rig, &rig_w2, LEAT_REP_DROP, &body);
     TRACE_IS("1: STALE_EPOCH\n"
              "2: STALE_EPOCH\n"
-             "store PARK s7 656:1\n"
+             "store HIBERNATE s7 656:1\n"
              "3: DISK\n"
              "4: STALE_EPOCH\n"
              "store DROP s7 leave\n"
@@ -119,8 +119,8 @@ static void replica_goes_on_where_its_writer_has_memory(void **state)
     struct rig *rig = rig_new();
     struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
     struct rep_body body = rig_body(rig, rep->handle, 7, 2);
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
     trace_begin();
     void *at_store = rep->writer->at_store;
     rep->writer->at_store = NULL;
@@ -140,12 +140,12 @@ static void request_that_is_not_begun_costs_nothing(void **state)
     struct rep_body body = rig_body(rig, rep->handle, 7, 2);
     requests_forget(rig);
     leat_mem_fail_at(1);
-    rig_ask(rig, &rig_w1, LEAT_REP_PARK, &body);
+    rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     leat_mem_fail_at(0);
     assert_int_equal(rep->busy, 0);
     size_t bytes = 0;
     for (unsigned i = 0; i < 3; i++) {
-        rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body); /* it is not parked */
+        rig_ask(rig, &rig_w1, LEAT_REP_RESUME, &body); /* it is not hibernated */
         if (i == 0) bytes = leat_mem_bytes(LEAT_MEM_STORE);
         assert_int_equal(leat_mem_bytes(LEAT_MEM_STORE), bytes);
     }

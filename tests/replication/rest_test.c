@@ -375,10 +375,10 @@ static void wanted(void)
     trace("-> %d\n", rep_head_copy_wanted(owned, set->seg));
 }
 
-/* Parked, and since then one copy less. */
-static void parked_without(uint64_t us)
+/* Hibernated, and since then one copy less. */
+static void hibernated_without(uint64_t us)
 {
-    set->state = REP_SET_PARKING;
+    set->state = REP_SET_HIBERNATING;
     rep_copy_remove(copy);
     set->lost_us = rig->now_us - us;
 }
@@ -390,8 +390,8 @@ static void head_is_wanted_while_a_copy_is_made(void **state)
     CASE_AS_IT_IS(begun, wanted);
     CASE(begun, wanted, copy->incomplete = true);
     CASE(begun, wanted, copy->state = REP_COPY_OPENING);
-    CASE(begun, wanted, parked_without(rig->primary->options.grace_none_us));
-    CASE(begun, wanted, parked_without(rig->primary->options.grace_none_us - 1));
+    CASE(begun, wanted, hibernated_without(rig->primary->options.grace_none_us));
+    CASE(begun, wanted, hibernated_without(rig->primary->options.grace_none_us - 1));
     CASE(begun, wanted, copy->incomplete = true, set->state = REP_SET_CLOSED);
     CASE(begun, wanted, copy->incomplete = true, set->dropping = true);
     CASE(begun, wanted, copy->incomplete = true, set->state = REP_SET_RESERVED);
@@ -401,8 +401,8 @@ static void head_is_wanted_while_a_copy_is_made(void **state)
     TRACE_IS("(void)0: -> 0\n"
              "copy->incomplete = true: -> 1\n"
              "copy->state = REP_COPY_OPENING: -> 1\n"
-             "parked_without(rig->primary->options.grace_none_us): -> 1\n"
-             "parked_without(rig->primary->options.grace_none_us - 1): -> 0\n"
+             "hibernated_without(rig->primary->options.grace_none_us): -> 1\n"
+             "hibernated_without(rig->primary->options.grace_none_us - 1): -> 0\n"
              "copy->incomplete = true, set->state = REP_SET_CLOSED: -> 0\n"
              "copy->incomplete = true, set->dropping = true: -> 0\n"
              "copy->incomplete = true, set->state = REP_SET_RESERVED: -> 0\n"

@@ -28,7 +28,7 @@ static uint32_t replicas(const struct world *world, unsigned node)
 {
     struct leat_backup_status status;
     leat_backup_status(world->nodes[node].backup, &status);
-    return status.replicas - status.replicas_open - status.replicas_parked;
+    return status.replicas - status.replicas_open - status.replicas_hibernated;
 }
 
 /* A closed copy on that node. */

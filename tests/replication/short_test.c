@@ -154,7 +154,7 @@ static void step_without_memory_is_taken_later(void **state)
 static void request_without_memory_is_made_later(void **state)
 {
     (void)state;
-    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_CLOSE, LEAT_STORE_PARK,
+    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_CLOSE, LEAT_STORE_HIBERNATE,
                                                      LEAT_STORE_DROP};
     for (unsigned i = 0; i < 3; i++) {
         struct rig *rig = rig_new(1);
@@ -178,8 +178,8 @@ static void request_without_memory_is_made_later(void **state)
         rig_pass(rig, 20 * 1000);
         if (kinds[i] == LEAT_STORE_CLOSE)
             TRACE_IS("n1 CLOSE s0 h10 v1 d1 128:128 to 1000/2000, 2 s\n");
-        else if (kinds[i] == LEAT_STORE_PARK)
-            TRACE_IS("n1 PARK s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n");
+        else if (kinds[i] == LEAT_STORE_HIBERNATE)
+            TRACE_IS("n1 HIBERNATE s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n");
         else
             TRACE_IS("n1 DROP s0 h10 v1 d1 to 1000/2000, 2 s\n");
         rig_free(rig);

@@ -38,13 +38,13 @@ static void bytes_go_ahead_only_where_all_copies_are_plain(void **state)
             rig->quiet = true;
             rig_commit(rig, 0, 128, 192);
             rig->quiet = false;
-            if (i == 1) copy->state = REP_COPY_PARKED;
+            if (i == 1) copy->state = REP_COPY_HIBERNATED;
             if (i == 2) copy->incomplete = true;
             if (i == 3) copy->counted = false;
             if (i == 4) copy->stamp = 0;
             if (i == 5) set->state = REP_SET_CLOSED;
             if (i == 6) set->dropping = true;
-            if (i == 7) set->state = REP_SET_PARKING;
+            if (i == 7) set->state = REP_SET_HIBERNATING;
             if (i == 8) set->evict = &any;
             if (i == 9) rig->log->need = 2; /* held */
             if (i == 10) rig->log->fenced = true;
@@ -85,7 +85,7 @@ static void version_is_told_when_nothing_holds_it_back(void **state)
             if (i == 3) log->version_busy = true;
             if (i == 4) log->fenced = true;
             if (i == 5) set->state = REP_SET_RESUMING;
-            if (i == 6) set->state = REP_SET_PARKING;
+            if (i == 6) set->state = REP_SET_HIBERNATING;
             if (i == 7) set->resume = &any;
             if (i == 8) set->stamped = 1;
             if (i == 9) copy->stamp = 1;
@@ -188,7 +188,7 @@ static void head_is_wanted_for_a_copy_that_can_be_made(void **state)
         rig_refuse(rig, i == 7 ? 2 : 3, i == 7 ? LEAT_REP_RESTAMP : LEAT_REP_OPEN, LEAT_E_AGAIN);
         while (set->copy_count > 1)
             rep_copy_remove(set->copies[1]);
-        if (i != 8 && i != 9) set->state = REP_SET_PARKED;
+        if (i != 8 && i != 9) set->state = REP_SET_HIBERNATED;
         set->lost_us = rig->now_us - 60 * 1000 * 1000 - (i == 6 ? 0 : 1);
         if (i == 1) set->state = REP_SET_RESERVED;
         if (i == 2) set->state = REP_SET_CLOSED;
@@ -234,7 +234,7 @@ static void heads_are_resumed_at_a_bounded_rate(void **state)
         struct rep_set *set = rep_set_find(rig->log, 0);
         rig->quiet = true;
         rep_copy_remove(set->copies[0]);
-        set->state = REP_SET_PARKING;
+        set->state = REP_SET_HIBERNATING;
         set->target = cases[i].bytes;
         rig->now_us += 100 * 1000 * 1000;
         for (unsigned second = 0; second < 2; second++) {

@@ -96,8 +96,9 @@ static void commit_in_memory_is_done_when_each_copy_has_its_bytes(void **state)
     TRACE_IS("");
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("384 bytes in 4 writes, 0 segments; control 2 open 2 park 0 resume 0 flush 0 other 6; "
-             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+    TRACE_IS(
+        "384 bytes in 4 writes, 0 segments; control 2 open 2 hibernate 0 resume 0 flush 0 other 6; "
+        "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -181,8 +182,9 @@ static void commit_on_disk_is_done_when_each_copy_is_flushed(void **state)
              "log COMMIT s0: DISK\n");
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("384 bytes in 4 writes, 0 segments; control 2 open 2 park 0 resume 0 flush 4 other 6; "
-             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+    TRACE_IS(
+        "384 bytes in 4 writes, 0 segments; control 2 open 2 hibernate 0 resume 0 flush 4 other 6; "
+        "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -224,8 +226,9 @@ static void segment_is_closed_evicted_and_dropped(void **state)
     TRACE_IS("");
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("768 bytes in 4 writes, 1 segments; control 6 open 4 park 0 resume 0 flush 0 other 5; "
-             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+    TRACE_IS(
+        "768 bytes in 4 writes, 1 segments; control 6 open 4 hibernate 0 resume 0 flush 0 other 5; "
+        "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -253,27 +256,27 @@ static void store_that_refuses_is_believed(void **state)
 
 /* Goal: a head is hibernated on this node and at its backups, and resumed likewise; each copy then goes on where it
  * was. */
-static void head_is_parked_and_resumed(void **state)
+static void head_is_hibernated_and_resumed(void **state)
 {
     (void)state;
     for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
         struct rig *rig = rig_begun((enum leat_durability)level, 128);
-        rig_end(rig, LEAT_STORE_PARK, 0, 128);
+        rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
         if (level == LEAT_DURABILITY_MEMORY)
-            TRACE_IS("n2 PARK s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n"
-                     "n1 PARK s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
-                     "store PARK s0\n");
+            TRACE_IS("n2 HIBERNATE s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n"
+                     "n1 HIBERNATE s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
+                     "store HIBERNATE s0\n");
         else
-            TRACE_IS("n2 PARK s0 h20 v1 d2 128:128 to 1000/2000, 10 s\n"
-                     "n1 PARK s0 h10 v1 d2 128:128 to 1000/2000, 10 s\n"
-                     "store PARK s0\n");
-        rig_answer(rig, 1, LEAT_REP_PARK);
-        rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
-        TRACE_IS("log PARK s0: here\n"); /* readers do not wait for node 2 */
+            TRACE_IS("n2 HIBERNATE s0 h20 v1 d2 128:128 to 1000/2000, 10 s\n"
+                     "n1 HIBERNATE s0 h10 v1 d2 128:128 to 1000/2000, 10 s\n"
+                     "store HIBERNATE s0\n");
+        rig_answer(rig, 1, LEAT_REP_HIBERNATE);
+        rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
+        TRACE_IS("log HIBERNATE s0: here\n"); /* readers do not wait for node 2 */
         rig_pass(rig, 1000);
         TRACE_IS("");
-        rig_answer(rig, 2, LEAT_REP_PARK);
-        TRACE_IS("log PARK s0: OK\n");
+        rig_answer(rig, 2, LEAT_REP_HIBERNATE);
+        TRACE_IS("log HIBERNATE s0: OK\n");
         rig_pass(rig, 1000 * 1000);
         TRACE_IS("");
         rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
@@ -301,41 +304,43 @@ static void head_is_parked_and_resumed(void **state)
         trace_begin();
         rig_accounts(rig);
         if (level == LEAT_DURABILITY_MEMORY)
-            TRACE_IS("256 bytes in 2 writes, 0 segments; control 2 open 2 park 2 resume 2 flush 0 "
-                     "other 4; refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+            TRACE_IS(
+                "256 bytes in 2 writes, 0 segments; control 2 open 2 hibernate 2 resume 2 flush 0 "
+                "other 4; refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
         else
-            TRACE_IS("256 bytes in 2 writes, 0 segments; control 2 open 2 park 2 resume 2 flush 2 "
-                     "other 4; refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+            TRACE_IS(
+                "256 bytes in 2 writes, 0 segments; control 2 open 2 hibernate 2 resume 2 flush 2 "
+                "other 4; refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
         rig_free(rig);
     }
 }
 
-/* Goal: a park, or a resume, that the store refuses leaves the head what it was, and it can be asked for again. */
-static void park_or_resume_that_is_refused_is_none(void **state)
+/* Goal: a hibernate, or a resume, that the store refuses leaves the head what it was, and it can be asked for again. */
+static void hibernate_or_resume_that_is_refused_is_none(void **state)
 {
     (void)state;
     struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 128);
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
     trace_begin();
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_E_DISK);
-    TRACE_IS("log PARK s0: DISK\n");
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_E_DISK);
+    TRACE_IS("log HIBERNATE s0: DISK\n");
     assert_int_equal(rep_set_find(rig->log, 0)->state, REP_SET_STARTED);
-    rig_answer(rig, 1, LEAT_REP_PARK);
-    rig_answer(rig, 2, LEAT_REP_PARK);
+    rig_answer(rig, 1, LEAT_REP_HIBERNATE);
+    rig_answer(rig, 2, LEAT_REP_HIBERNATE);
     TRACE_IS("n1 RESUME s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
              "n2 RESUME s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n");
     rig_answer_at(rig, 1, LEAT_REP_RESUME, 10, 4096);
     rig_answer_at(rig, 2, LEAT_REP_RESUME, 20, 8192);
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_OK);
-    rig_answer(rig, 1, LEAT_REP_PARK);
-    rig_answer(rig, 2, LEAT_REP_PARK);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_OK);
+    rig_answer(rig, 1, LEAT_REP_HIBERNATE);
+    rig_answer(rig, 2, LEAT_REP_HIBERNATE);
     trace_begin();
     rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     trace_begin();
     rig_stored(rig, LEAT_STORE_RESUME, LEAT_E_NO_MEMORY);
     TRACE_IS("log RESUME s0: NO_MEMORY\n");
-    assert_int_equal(rep_set_find(rig->log, 0)->state, REP_SET_PARKED);
+    assert_int_equal(rep_set_find(rig->log, 0)->state, REP_SET_HIBERNATED);
     rig_ask(rig, (struct leat_store_req){.kind = LEAT_STORE_RESUME, .seg = &rig->segs[0]});
     TRACE_IS("store RESUME s0\n");
     rig_free(rig);
@@ -345,7 +350,7 @@ static void park_or_resume_that_is_refused_is_none(void **state)
 static void buffer_stays_while_writes_come_from_it(void **state)
 {
     (void)state;
-    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_EVICT, LEAT_STORE_PARK,
+    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_EVICT, LEAT_STORE_HIBERNATE,
                                                      LEAT_STORE_DROP};
     for (unsigned i = 0; i < 3; i++) {
         struct rig *rig = rig_begun(LEAT_DURABILITY_MEMORY, 128);
@@ -358,8 +363,8 @@ static void buffer_stays_while_writes_come_from_it(void **state)
         rig_mails(rig);
         if (kinds[i] == LEAT_STORE_EVICT) rig_end(rig, LEAT_STORE_CLOSE, 0, 192);
         trace_begin();
-        if (kinds[i] == LEAT_STORE_PARK)
-            rig_end(rig, LEAT_STORE_PARK, 0, 192);
+        if (kinds[i] == LEAT_STORE_HIBERNATE)
+            rig_end(rig, LEAT_STORE_HIBERNATE, 0, 192);
         else
             rig_ask(rig, (struct leat_store_req){.kind = kinds[i], .seg = &rig->segs[0]});
         rig_pass(rig, 50 * 1000);
@@ -369,10 +374,10 @@ static void buffer_stays_while_writes_come_from_it(void **state)
         if (kinds[i] == LEAT_STORE_EVICT)
             TRACE_IS("-- and then\n"
                      "store EVICT s0\n");
-        else if (kinds[i] == LEAT_STORE_PARK)
-            TRACE_IS("n1 PARK s0 h10 v2 d1 192:192 to 1000/2000, 10 s\n"
+        else if (kinds[i] == LEAT_STORE_HIBERNATE)
+            TRACE_IS("n1 HIBERNATE s0 h10 v2 d1 192:192 to 1000/2000, 10 s\n"
                      "-- and then\n"
-                     "store PARK s0\n");
+                     "store HIBERNATE s0\n");
         else
             TRACE_IS("n1 DROP s0 h10 v2 d1, 2 s\n"
                      "-- and then\n"
@@ -455,8 +460,9 @@ static void open_that_is_refused_goes_to_another_node(void **state)
     assert_int_equal(rig->primary->accounts.refused_opens, 20);
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("0 bytes in 0 writes, 0 segments; control 1 open 1 park 0 resume 0 flush 0 other 6; "
-             "refused 20 lost 0 replaced 0 recopied 0 versions 0\n");
+    TRACE_IS(
+        "0 bytes in 0 writes, 0 segments; control 1 open 1 hibernate 0 resume 0 flush 0 other 6; "
+        "refused 20 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -544,8 +550,8 @@ int main(void)
         TRACE_TEST(commit_on_disk_is_done_when_each_copy_is_flushed),
         TRACE_TEST(segment_is_closed_evicted_and_dropped),
         TRACE_TEST(store_that_refuses_is_believed),
-        TRACE_TEST(head_is_parked_and_resumed),
-        TRACE_TEST(park_or_resume_that_is_refused_is_none),
+        TRACE_TEST(head_is_hibernated_and_resumed),
+        TRACE_TEST(hibernate_or_resume_that_is_refused_is_none),
         TRACE_TEST(buffer_stays_while_writes_come_from_it),
         TRACE_TEST(given_up_is_told_to_the_store_and_to_each_backup),
         TRACE_TEST(open_that_is_refused_goes_to_another_node),

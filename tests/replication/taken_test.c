@@ -33,8 +33,8 @@ static void seal_cuts_to_the_end(void **state)
         enum leat_segment_state state;
         unsigned has, end;
     } cases[] = {
-        {"parked, as long", LEAT_SEGMENT_PARKED, 1, 1},
-        {"parked, longer", LEAT_SEGMENT_PARKED, 2, 1},
+        {"hibernated, as long", LEAT_SEGMENT_HIBERNATED, 1, 1},
+        {"hibernated, longer", LEAT_SEGMENT_HIBERNATED, 2, 1},
         {"closed, longer", LEAT_SEGMENT_CLOSED, 3, 1},
         {"closed, as long", LEAT_SEGMENT_CLOSED, 3, 3},
     };
@@ -53,19 +53,19 @@ static void seal_cuts_to_the_end(void **state)
                   (unsigned long long)seg->next_offset, (long long)seg->max_timestamp_ms,
                   rep->settled ? " settled" : "", rep->word.v, rep->busy);
         }
-    TRACE_IS("parked, as long\n"
+    TRACE_IS("hibernated, as long\n"
              "store CLOSE s20 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "3: answer h1\n"
              "state 4 456:1 to 101/5001 settled word 6 busy 0\n"
-             "parked, as long, the disk refuses it\n"
+             "hibernated, as long, the disk refuses it\n"
              "store CLOSE s21 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "4: DISK\n"
              "state 3 456:1 to 101/5001 word 0 busy 0\n"
-             "parked, longer\n"
+             "hibernated, longer\n"
              "store CLOSE s22 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "5: answer h3\n"
              "state 4 456:1 to 101/5001 settled word 6 busy 0\n"
-             "parked, longer, the disk refuses it\n"
+             "hibernated, longer, the disk refuses it\n"
              "store CLOSE s23 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "6: DISK\n"
              "state 3 656:0 to 102/5002 word 0 busy 0\n"
@@ -121,7 +121,7 @@ static void seal_that_is_not_so_changes_nothing(void **state)
 {
     (void)state;
     struct rig *rig = rig_new();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     const struct leat_segment before = *rep->seg;
     rep->word.v = 6;
     for (unsigned i = 0; i < 16; i++) {
@@ -173,7 +173,7 @@ static void seal_leaves_what_it_does_not_say(void **state)
 {
     (void)state;
     struct rig *rig = rig_new();
-    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1);
+    struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 1);
     struct rep_body body = rig_body(rig, rep->handle, 7, 1);
     body.owner.v = 0;
     rep->word.v = 6;
@@ -184,7 +184,7 @@ static void seal_leaves_what_it_does_not_say(void **state)
              "1: answer h1\n");
     assert_int_equal(rep->word.v, 6);
     assert_int_equal(rep->seg->passed_bytes, 8);
-    assert_true(rep->settled && rep->seg->flushed); /* parked: it lay in the file */
+    assert_true(rep->settled && rep->seg->flushed); /* hibernated: it lay in the file */
     rig_free(rig);
 }
 
@@ -218,7 +218,7 @@ static void replica_trace(const struct rig *rig, const struct replica *rep)
           backups ? "the backup's" : "nobody's");
 }
 
-enum way { OPEN, FENCED, PARKED, LONGER, CLOSED };
+enum way { OPEN, FENCED, HIBERNATED, LONGER, CLOSED };
 
 /* Each of its steps fails in turn; at first none does. */
 static void adoptions(enum way way)
@@ -226,7 +226,8 @@ static void adoptions(enum way way)
     static const unsigned steps[] = {3, 2, 2, 2, 1};
     for (unsigned fails = 0; fails <= steps[way]; fails++) {
         struct rig *rig = rig_new();
-        enum leat_segment_state found = way == PARKED ? LEAT_SEGMENT_PARKED : LEAT_SEGMENT_CLOSED;
+        enum leat_segment_state found =
+            way == HIBERNATED ? LEAT_SEGMENT_HIBERNATED : LEAT_SEGMENT_CLOSED;
         struct replica *rep = way <= FENCED ? rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false)
                                             : rig_found(rig, 7, found, way == LONGER ? 3 : 1);
         if (way == FENCED) rep->writer->fenced = true;
@@ -249,21 +250,21 @@ static void adoption_takes_the_steps_that_are_left(void **state)
     (void)state;
     adoptions(OPEN); /* its writer may write on */
     TRACE_IS("0 fails\n"
-             "store PARK s7 456:1\n"
+             "store HIBERNATE s7 456:1\n"
              "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "store STAMP s7 v1 role 0 writer 0\n"
              "adopted: OK s7 from 100 to 101/5001 actor 9\n"
              "1 fails\n"
-             "store PARK s7 456:1\n"
+             "store HIBERNATE s7 456:1\n"
              "adopted: DISK\n"
              "state 1 456 role 1, stays, busy 0, the backup's\n"
              "2 fails\n"
-             "store PARK s7 456:1\n"
+             "store HIBERNATE s7 456:1\n"
              "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "adopted: DISK\n"
              "state 3 456 role 1, stays, busy 0, the backup's\n"
              "3 fails\n"
-             "store PARK s7 456:1\n"
+             "store HIBERNATE s7 456:1\n"
              "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "store STAMP s7 v1 role 0 writer 0\n"
              "adopted: DISK\n"
@@ -282,7 +283,7 @@ static void adoption_takes_the_steps_that_are_left(void **state)
              "store STAMP s7 v1 role 0 writer 0\n"
              "adopted: DISK\n"
              "state 4 456 role 1, stays, busy 0, the backup's\n");
-    adoptions(PARKED);
+    adoptions(HIBERNATED);
     TRACE_IS("0 fails\n"
              "store CLOSE s7 456:1 from 100 to 101/5001 passed 0 state 4\n"
              "store STAMP s7 v1 role 0 writer 0\n"
@@ -379,8 +380,8 @@ static void adoption_takes_the_one_that_is_furthest(void **state)
             for (unsigned i = 0; i < 2; i++) {
                 unsigned kind = i ? b : a;
                 reps[i] = kind < 2    ? rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false)
-                          : kind == 2 ? rig_found(rig, 7, LEAT_SEGMENT_PARKED, 2)
-                          : kind == 3 ? rig_found(rig, 7, LEAT_SEGMENT_PARKED, 1)
+                          : kind == 2 ? rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2)
+                          : kind == 3 ? rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 1)
                                       : rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 1);
                 if (kind < 2) reps[i]->flushed = kind ? RIG_CAPACITY : 0;
                 if (kind == 0) reps[i]->seg->state = LEAT_SEGMENT_OPEN;
@@ -585,8 +586,8 @@ static void one_of_each(struct rig *rig)
     struct replica *torn = rig_open(rig, 2, LEAT_DURABILITY_DISK, false);
     struct replica *start = rig_open(rig, 3, LEAT_DURABILITY_MEMORY, false);
     struct replica *part = rig_open(rig, 4, LEAT_DURABILITY_MEMORY, true);
-    struct replica *parked = rig_found(rig, 5, LEAT_SEGMENT_PARKED, 0);
-    struct replica *lost = rig_found(rig, 6, LEAT_SEGMENT_PARKED, 2);
+    struct replica *hibernated = rig_found(rig, 5, LEAT_SEGMENT_HIBERNATED, 0);
+    struct replica *lost = rig_found(rig, 6, LEAT_SEGMENT_HIBERNATED, 2);
     struct replica *closed = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
     struct replica *flushed = rig_found(rig, 8, LEAT_SEGMENT_CLOSED, 3);
     struct replica *empty = rig_open(rig, 9, LEAT_DURABILITY_MEMORY, false);
@@ -599,8 +600,8 @@ static void one_of_each(struct rig *rig)
     memset(empty->seg->buffer, 0, RIG_CAPACITY);
     memset(part->seg->buffer + rig->ends[2].bytes, 0, 4096);
     foreign->seg->epoch.v++;
-    parked->seg->integrity = LEAT_INTEGRITY_TORN;
-    parked->seg->next_offset = parked->seg->base_offset;
+    hibernated->seg->integrity = LEAT_INTEGRITY_TORN;
+    hibernated->seg->next_offset = hibernated->seg->base_offset;
     lost->damaged = true;
     closed->seg->provisional = closed->settled = true;
     closed->flushed = 0;
@@ -663,9 +664,10 @@ static void replicas_are_told_of_as_they_are(void **state)
     rig_replica(rig, 5)->move_wanted = false;
     struct leat_backup_status status;
     leat_backup_status(rig->backup, &status);
-    trace("%u replicas, %u open, %u parked, %u unsettled, %u writers\n", status.replicas,
-          status.replicas_open, status.replicas_parked, status.replicas_unsettled, status.writers);
-    TRACE_IS("10 replicas, 6 open, 2 parked, 9 unsettled, 2 writers\n");
+    trace("%u replicas, %u open, %u hibernated, %u unsettled, %u writers\n", status.replicas,
+          status.replicas_open, status.replicas_hibernated, status.replicas_unsettled,
+          status.writers);
+    TRACE_IS("10 replicas, 6 open, 2 hibernated, 9 unsettled, 2 writers\n");
     unfile(rig);
     rig_free(rig);
 }

@@ -105,8 +105,9 @@ static void copy_that_is_found_counts_when_its_backup_has_heard_it(void **state)
     TRACE_IS("n2 OPEN s2 h0 v1 d1 part to 1002/2002 passed 7 e3/5, 2 s\n");
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("0 bytes in 0 writes, 1 segments; control 0 open 0 park 0 resume 0 flush 0 other 8; "
-             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+    TRACE_IS(
+        "0 bytes in 0 writes, 1 segments; control 0 open 0 hibernate 0 resume 0 flush 0 other 8; "
+        "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -194,7 +195,7 @@ static void other_replica_of_a_segment_goes_when_there_are_enough(void **state)
         {"shorter", 4999, 77, LEAT_SEGMENT_CLOSED, 3},
         {"longer", 5001, 77, LEAT_SEGMENT_CLOSED, 3},
         {"longer, of another epoch", 5001, 77, LEAT_SEGMENT_CLOSED, 4},
-        {"parked", 5000, 77, LEAT_SEGMENT_PARKED, 3},
+        {"hibernated", 5000, 77, LEAT_SEGMENT_HIBERNATED, 3},
         {"open", 0, 0, LEAT_SEGMENT_OPEN, 3},
         {"a reservation", 0, 0, LEAT_SEGMENT_RESERVED, 3},
     };
@@ -232,7 +233,7 @@ static void other_replica_of_a_segment_goes_when_there_are_enough(void **state)
                      "n3 SETTLE h32=DROP/e5/p0, 10 s\n"
                      "longer, of another epoch\n"
                      "n3 SETTLE h32=DROP/e5/p0, 10 s\n"
-                     "parked\n"
+                     "hibernated\n"
                      "n3 SETTLE h32=DROP/e5/p0, 10 s\n"
                      "open\n"
                      "n3 SETTLE h32=DROP/e5/p0, 10 s\n"
@@ -246,7 +247,7 @@ static void other_replica_of_a_segment_goes_when_there_are_enough(void **state)
                      "longer\n"
                      "n3 SEAL s2 h32 v1 d1 5000:77 to 1002/2002 e3/5, 10 s\n"
                      "longer, of another epoch\n"
-                     "parked\n"
+                     "hibernated\n"
                      "n3 SEAL s2 h32 v1 d1 5000:77 to 1002/2002 e3/5, 10 s\n"
                      "open\n"
                      "n3 SEAL s2 h32 v1 d1 5000:77 to 1002/2002 e3/5, 10 s\n"
@@ -262,7 +263,7 @@ static void replica_that_was_cut_is_asked_about_again(void **state)
     (void)state;
     struct rig *rig = taken_over(1, 2, true);
     struct rep_row rows[2] = {row_of(&rig->segs[2], 12), row_of(&rig->segs[2], 13)};
-    rows[0].state = rows[1].state = LEAT_SEGMENT_PARKED;
+    rows[0].state = rows[1].state = LEAT_SEGMENT_HIBERNATED;
     trace_begin();
     row_answer(rig, 1, rows, 2, 0);
     TRACE_IS("n1 SEAL s2 h12 v1 d1 5000:77 to 1002/2002 e3/5, 10 s\n");
@@ -277,8 +278,9 @@ static void replica_that_was_cut_is_asked_about_again(void **state)
     TRACE_IS("n1 SEAL s2 h12 v1 d1 5000:77 to 1002/2002 e3/5, 10 s\n");
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("0 bytes in 0 writes, 0 segments; control 0 open 0 park 0 resume 0 flush 0 other 6; "
-             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+    TRACE_IS(
+        "0 bytes in 0 writes, 0 segments; control 0 open 0 hibernate 0 resume 0 flush 0 other 6; "
+        "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -332,8 +334,9 @@ static void audit_goes_on_to_its_end(void **state)
     TRACE_IS("n1 AUDIT from0, 10 s\n");
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("0 bytes in 0 writes, 0 segments; control 0 open 0 park 0 resume 0 flush 0 other 5; "
-             "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
+    TRACE_IS(
+        "0 bytes in 0 writes, 0 segments; control 0 open 0 hibernate 0 resume 0 flush 0 other 5; "
+        "refused 0 lost 0 replaced 0 recopied 0 versions 0\n");
     rig_free(rig);
 }
 
@@ -392,8 +395,9 @@ static void closed_segment_is_copied_from_its_file(void **state)
     assert_null(rig->primary->recopy);
     trace_begin();
     rig_accounts(rig);
-    TRACE_IS("5000 bytes in 1 writes, 1 segments; control 2 open 1 park 0 resume 0 flush 0 other "
-             "3; refused 0 lost 0 replaced 0 recopied 5000 versions 0\n");
+    TRACE_IS(
+        "5000 bytes in 1 writes, 1 segments; control 2 open 1 hibernate 0 resume 0 flush 0 other "
+        "3; refused 0 lost 0 replaced 0 recopied 5000 versions 0\n");
     rig_free(rig);
 }
 

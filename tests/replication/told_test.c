@@ -11,7 +11,8 @@ static void segment_trace(void *arg, const struct leat_rep_segment_status *statu
           status->wanted);
     for (unsigned i = 0; i < status->count; i++)
         trace(" n%u%s%s%s %u", rig_node_of(status->copies[i].node),
-              status->copies[i].closed ? " closed" : "", status->copies[i].parked ? " parked" : "",
+              status->copies[i].closed ? " closed" : "",
+              status->copies[i].hibernated ? " hibernated" : "",
               status->copies[i].complete ? "" : " part", status->copies[i].bytes);
     trace("\n");
 }
@@ -104,7 +105,7 @@ static void both_segments_have_bytes(struct rig *rig)
              "  s1 2 of 2: n1 128 n2 128\n");
 }
 
-static void one_is_closed_the_other_parked(struct rig *rig)
+static void one_is_closed_the_other_hibernated(struct rig *rig)
 {
     rig_end(rig, LEAT_STORE_CLOSE, 0, 128);
     rig_answer(rig, 1, LEAT_REP_CLOSE);
@@ -112,9 +113,9 @@ static void one_is_closed_the_other_parked(struct rig *rig)
     told(rig, "one being closed");
     rig_answer(rig, 2, LEAT_REP_CLOSE);
     rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
-    rig_end(rig, LEAT_STORE_PARK, 1, 128);
-    rig_answer(rig, 1, LEAT_REP_PARK);
-    told(rig, "the other being parked");
+    rig_end(rig, LEAT_STORE_HIBERNATE, 1, 128);
+    rig_answer(rig, 1, LEAT_REP_HIBERNATE);
+    told(rig, "the other being hibernated");
     TRACE_IS("one being closed\n"
              "  logs 1 lacking 0 below 0 held 0, segments lacking 0 misplaced 0\n"
              "  v1 3 of 3, at least 2, lacking 0\n"
@@ -122,12 +123,12 @@ static void one_is_closed_the_other_parked(struct rig *rig)
              "  s0 closed 2 of 2: n1 closed 128 n2 128\n"
              "  s1 2 of 2: n1 128 n2 128\n"
              "log CLOSE s0: OK\n"
-             "the other being parked\n"
+             "the other being hibernated\n"
              "  logs 1 lacking 0 below 0 held 0, segments lacking 0 misplaced 0\n"
              "  v1 3 of 3, at least 2, lacking 0\n"
              "  places yes: n1 n2\n"
              "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
-             "  s1 2 of 2: n1 parked 128 n2 128\n");
+             "  s1 2 of 2: n1 hibernated 128 n2 128\n");
 }
 
 static void one_is_dropped_another_reserved(struct rig *rig)
@@ -142,13 +143,13 @@ static void one_is_dropped_another_reserved(struct rig *rig)
              "  v1 3 of 3, at least 2, lacking 0\n"
              "  places yes: n1 n2\n"
              "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
-             "  s1 2 of 2: n1 parked 128 n2 128\n"
+             "  s1 2 of 2: n1 hibernated 128 n2 128\n"
              "one being reserved\n"
              "  logs 1 lacking 0 below 0 held 0, segments lacking 0 misplaced 0\n"
              "  v1 3 of 3, at least 2, lacking 0\n"
              "  places yes: n1 n2\n"
              "  s0 closed 2 of 2: n1 closed 128 n2 closed 128\n"
-             "  s1 2 of 2: n1 parked 128 n2 128\n"
+             "  s1 2 of 2: n1 hibernated 128 n2 128\n"
              "  s2 0 of 2:\n");
 }
 
@@ -159,7 +160,7 @@ static void each_step_of_a_log_is_told(void **state)
     struct rig *rig = rig_logged(2);
     first_segment_is_reserved(rig);
     both_segments_have_bytes(rig);
-    one_is_closed_the_other_parked(rig);
+    one_is_closed_the_other_hibernated(rig);
     one_is_dropped_another_reserved(rig);
     rig_free(rig);
 }

@@ -23,7 +23,7 @@ static void drop_waits_for_what_is_under_way(void **state)
     CASE_AS_IT_IS(begun, dropped);
     CASE(begun, dropped, copy->writes = 1);
     CASE(begun, dropped, copy->batched = true);
-    CASE(begun, dropped, copy->op = op_of(LEAT_REP_PARK));
+    CASE(begun, dropped, copy->op = op_of(LEAT_REP_HIBERNATE));
     CASE(begun, dropped, leat_list_push_back(&copy->peer->flush.waiting, &copy->in_batch));
     CASE(begun, dropped, copy->state = REP_COPY_OPENING);
     CASE(begun, dropped, copy->peer->session++);
@@ -34,7 +34,7 @@ static void drop_waits_for_what_is_under_way(void **state)
              "-> 2 copies\n"
              "copy->batched = true: n2 DROP s0 h20 v1 d1 to 1000/2000, 2 s\n"
              "-> 2 copies\n"
-             "copy->op = op_of(LEAT_REP_PARK): n2 DROP s0 h20 v1 d1 to 1000/2000, 2 s\n"
+             "copy->op = op_of(LEAT_REP_HIBERNATE): n2 DROP s0 h20 v1 d1 to 1000/2000, 2 s\n"
              "-> 2 copies\n"
              "leat_list_push_back(&copy->peer->flush.waiting, &copy->in_batch): n2 DROP s0 h20 v1 "
              "d1 to 1000/2000, 2 s\n"
@@ -136,7 +136,7 @@ static void asked_without_room(void)
     begun();
     calm();
     rig->call_rc = LEAT_E_AGAIN;
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
 }
 
 /* One is at hand. */
@@ -152,13 +152,13 @@ static void requests_that_wait_go_with_the_session(void **state)
     CASE_AS_IT_IS(asked_without_room, goes_down);
     CASE(asked_without_room, goes_down, spare_op());
     CASE(asked_without_room, goes_down, rep_copy_remove(copy));
-    TRACE_IS("store PARK s0\n"
+    TRACE_IS("store HIBERNATE s0\n"
              "(void)0: detach n1\n"
              "-> 0 wait, 1 are free, 1 copies\n"
-             "store PARK s0\n"
+             "store HIBERNATE s0\n"
              "spare_op(): detach n1\n"
              "-> 0 wait, 2 are free, 1 copies\n"
-             "store PARK s0\n"
+             "store HIBERNATE s0\n"
              "rep_copy_remove(copy): detach n1\n"
              "-> 0 wait, 1 are free, 1 copies\n");
 }
@@ -214,23 +214,23 @@ static void commit_waits_for_the_own_version(void **state)
 }
 
 /* Goal: a head is not hibernated before a copy that counts is whole: its bytes come from the head's buffer. */
-static void park_waits_for_a_copy_that_is_made(void **state)
+static void hibernate_waits_for_a_copy_that_is_made(void **state)
 {
     (void)state;
     begun();
     copy->incomplete = true;
     trace_begin();
-    rig_end(rig, LEAT_STORE_PARK, 0, 128);
-    TRACE_IS("n2 PARK s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n"
+    rig_end(rig, LEAT_STORE_HIBERNATE, 0, 128);
+    TRACE_IS("n2 HIBERNATE s0 h20 v1 d1 128:128 to 1000/2000, 10 s\n"
              "n1 COMPLETE s0 h10 v1 d1 part 128:128 to 1000/2000, 10 s\n");
     rig_answer(rig, 1, LEAT_REP_COMPLETE);
-    TRACE_IS("n1 PARK s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
-             "store PARK s0\n");
-    rig_answer(rig, 1, LEAT_REP_PARK);
-    rig_answer(rig, 2, LEAT_REP_PARK);
+    TRACE_IS("n1 HIBERNATE s0 h10 v1 d1 128:128 to 1000/2000, 10 s\n"
+             "store HIBERNATE s0\n");
+    rig_answer(rig, 1, LEAT_REP_HIBERNATE);
+    rig_answer(rig, 2, LEAT_REP_HIBERNATE);
     TRACE_IS("");
-    rig_stored(rig, LEAT_STORE_PARK, LEAT_E_DISK); /* all others have done it */
-    TRACE_IS("log PARK s0: DISK\n");
+    rig_stored(rig, LEAT_STORE_HIBERNATE, LEAT_E_DISK); /* all others have done it */
+    TRACE_IS("log HIBERNATE s0: DISK\n");
 }
 
 /* Goal: a segment that has gone at the store is nobody's: its log may end before it has heard. */
@@ -280,7 +280,7 @@ int main(void)
         TRACE_TEST(requests_that_wait_go_with_the_session),
         TRACE_TEST(reserve_waits_for_the_store),
         TRACE_TEST(commit_waits_for_the_own_version),
-        TRACE_TEST(park_waits_for_a_copy_that_is_made),
+        TRACE_TEST(hibernate_waits_for_a_copy_that_is_made),
         TRACE_TEST(segment_that_has_gone_is_nobodys),
         TRACE_TEST(eviction_waits_for_writes),
     };

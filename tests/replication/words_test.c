@@ -140,8 +140,8 @@ static void is_as_it_was(const struct world *world, uint64_t handle,
 static void word_that_is_not_so_changes_nothing(void **state)
 {
     (void)state;
-    static const enum leat_rep_kind kinds[] = {LEAT_REP_CLOSE, LEAT_REP_PARK, LEAT_REP_COMPLETE,
-                                               LEAT_REP_DROP};
+    static const enum leat_rep_kind kinds[] = {LEAT_REP_CLOSE, LEAT_REP_HIBERNATE,
+                                               LEAT_REP_COMPLETE, LEAT_REP_DROP};
     struct replica *rep;
     struct world *world = world_of(51, LEAT_DURABILITY_MEMORY, &rep);
     const struct leat_link_identity own = owner_of(world);
@@ -166,7 +166,7 @@ static void word_that_is_not_so_changes_nothing(void **state)
         if (!drop) assert_int_equal(ask(world, &another, kinds[k], &good), LEAT_E_STALE_EPOCH);
         is_as_it_was(world, handle, &before);
     }
-    assert_int_equal(ask(world, &own, LEAT_REP_RESUME, &good), LEAT_E_INVALID); /* not parked */
+    assert_int_equal(ask(world, &own, LEAT_REP_RESUME, &good), LEAT_E_INVALID); /* not hibernated */
     assert_int_equal(ask(world, &own, LEAT_REP_CLOSE, &good), LEAT_OK);
     assert_int_equal(rep->seg->state, LEAT_SEGMENT_CLOSED);
     const struct leat_segment closed = *rep->seg;
@@ -181,10 +181,11 @@ static void word_that_is_not_so_changes_nothing(void **state)
 
 /* Goal: only its writer resumes a hibernated copy, with the generation that the request names; the copy has the same
  * bytes again, and no other request changes the copy meanwhile. */
-static void parked_copy_is_resumed_for_its_writer_alone(void **state)
+static void hibernated_copy_is_resumed_for_its_writer_alone(void **state)
 {
     (void)state;
-    static const enum leat_rep_kind others[] = {LEAT_REP_CLOSE, LEAT_REP_PARK, LEAT_REP_COMPLETE};
+    static const enum leat_rep_kind others[] = {LEAT_REP_CLOSE, LEAT_REP_HIBERNATE,
+                                                LEAT_REP_COMPLETE};
     struct replica *rep;
     struct world *world = world_of(54, LEAT_DURABILITY_MEMORY, &rep);
     const struct leat_link_identity own = owner_of(world);
@@ -193,21 +194,21 @@ static void parked_copy_is_resumed_for_its_writer_alone(void **state)
     good.version++;
     assert_int_equal(ask(world, &own, LEAT_REP_COMPLETE, &good), LEAT_OK);
     rep->word.v = good.owner.v = WORLD_EPOCH + 2;
-    assert_int_equal(ask(world, &own, LEAT_REP_PARK, &good), LEAT_OK);
-    assert_int_equal(rep->seg->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(ask(world, &own, LEAT_REP_HIBERNATE, &good), LEAT_OK);
+    assert_int_equal(rep->seg->state, LEAT_SEGMENT_HIBERNATED);
     assert_null(rep->seg->buffer);
-    const struct leat_segment parked = *rep->seg;
+    const struct leat_segment hibernated = *rep->seg;
     struct wrong wrongs[WRONGS];
     wrongs_of(&good, wrongs);
     for (unsigned i = 0; i < WRONGS; i++) {
         if (wrongs[i].of_bytes) continue;
         assert_int_equal(ask(world, &own, LEAT_REP_RESUME, &wrongs[i].body), wrongs[i].rc);
-        is_as_it_was(world, rep->handle, &parked);
+        is_as_it_was(world, rep->handle, &hibernated);
     }
     assert_int_equal(ask(world, &another, LEAT_REP_RESUME, &good), LEAT_E_STALE_EPOCH);
     for (unsigned k = 0; k < sizeof others / sizeof *others; k++)
         assert_int_equal(ask(world, &own, others[k], &good), LEAT_E_INVALID);
-    is_as_it_was(world, rep->handle, &parked);
+    is_as_it_was(world, rep->handle, &hibernated);
     struct rep_body resume = good;
     resume.version++;
     assert_int_equal(ask(world, &own, LEAT_REP_RESUME, &resume), LEAT_OK);
@@ -236,14 +237,14 @@ static void word_of_a_stranger_or_of_the_gone_is_not_heard(void **state)
     world_free(world);
 }
 
-/* Goal: a copy whose close, or park, the disk refused is open as before, and its owner hears of it: called closed it
- * would be taken for as good as others, which are on their disks. */
-static void close_or_park_that_the_disk_refuses_is_none(void **state)
+/* Goal: a copy whose close, or hibernate, the disk refused is open as before, and its owner hears of it: called closed
+ * it would be taken for as good as others, which are on their disks. */
+static void close_or_hibernate_that_the_disk_refuses_is_none(void **state)
 {
     (void)state;
     for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++)
         for (unsigned way = 0; way < 3; way++) {
-            bool incomplete = way == 1, park = way == 2;
+            bool incomplete = way == 1, hibernate = way == 2;
             struct replica *rep;
             struct world *world = world_of(53, (enum leat_durability)level, &rep);
             const struct leat_link_identity own = owner_of(world);
@@ -252,8 +253,9 @@ static void close_or_park_that_the_disk_refuses_is_none(void **state)
             const struct leat_segment before = *rep->seg;
             struct fake_world *disk = &world->nodes[1].disk;
             disk->fail_at = disk->op_count + 1;
-            assert_int_equal(ask(world, &own, park ? LEAT_REP_PARK : LEAT_REP_CLOSE, &good),
-                             LEAT_E_DISK);
+            assert_int_equal(
+                ask(world, &own, hibernate ? LEAT_REP_HIBERNATE : LEAT_REP_CLOSE, &good),
+                LEAT_E_DISK);
             assert_int_equal(rep->seg->state, before.state);
             assert_int_equal(rep->seg->incomplete, before.incomplete);
             assert_false(leat_backup_holds(world->nodes[1].backup, rep->seg->log, rep->seg->id,
@@ -428,7 +430,7 @@ static void adopt_head(bool fence)
             leat_backup_fence(backup, "n0", world->nodes[0].incarnation, on_fenced, &fenced),
             LEAT_OK);
         world_run(world, 500 * 1000);
-        assert_true(fenced && rep->seg->state < LEAT_SEGMENT_PARKED);
+        assert_true(fenced && rep->seg->state < LEAT_SEGMENT_HIBERNATED);
     }
     assert_int_equal(leat_backup_adopt(backup, rep->seg->log, (struct leat_epoch){UINT32_MAX},
                                        rep->seg->id, (struct leat_extent){scan.bytes, scan.crc}, 0,
@@ -451,7 +453,7 @@ static void adopt_head(bool fence)
 static void adopted_head_begins_and_ends_where_its_bytes_say(void **state)
 {
     (void)state;
-    adopt_head(false); /* parked first: its writer may still write */
+    adopt_head(false); /* hibernated first: its writer may still write */
     adopt_head(true);
 }
 
@@ -459,12 +461,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(word_that_is_not_so_changes_nothing),
-        cmocka_unit_test(parked_copy_is_resumed_for_its_writer_alone),
+        cmocka_unit_test(hibernated_copy_is_resumed_for_its_writer_alone),
         cmocka_unit_test(word_of_a_stranger_or_of_the_gone_is_not_heard),
         cmocka_unit_test(replica_that_is_being_opened_is_nothing_yet),
         cmocka_unit_test(open_that_can_not_be_or_comes_with_a_fence_opens_nothing),
         cmocka_unit_test(adopted_head_begins_and_ends_where_its_bytes_say),
-        cmocka_unit_test(close_or_park_that_the_disk_refuses_is_none),
+        cmocka_unit_test(close_or_hibernate_that_the_disk_refuses_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -359,7 +359,7 @@ struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned
     world->message_us_max = 300;
     world->write_us_max = 100;
     world->segment_bytes_max = world_segment_bytes;
-    world->park_after_us = 1000 * 1000 * 1000;
+    world->hibernate_after_us = 1000 * 1000 * 1000;
     world_rmem_init(world);
     for (unsigned i = 0; i < nodes; i++)
         node_init(world, i);

@@ -155,7 +155,7 @@ struct world {
     struct leat_rep_version version_rows[64];
     size_t version_count;
     uint64_t message_us_max, write_us_max, care_us;
-    uint64_t torn, checks, marks_seen, segment_bytes_max, park_after_us;
+    uint64_t torn, checks, marks_seen, segment_bytes_max, hibernate_after_us;
     bool coordinator_down;
     bool stream_deleted; /* the coordinator knows of it no more */
 };

@@ -170,7 +170,7 @@ static void dump_sets(const struct leat_list *head)
                 (unsigned long long)set->id.v, (int)set->state, set->dropping ? " dropping" : "",
                 set->target, set->writes, (int)set->local_state, set->stamp_busy,
                 set->seg ? set->seg->version : 0, set->reserve != NULL, set->commit != NULL,
-                set->close != NULL, set->park != NULL, set->resume != NULL, set->drop != NULL,
+                set->close != NULL, set->hibernate != NULL, set->resume != NULL, set->drop != NULL,
                 set->evict != NULL);
         for (unsigned i = 0; i < set->copy_count; i++) {
             const struct rep_copy *copy = set->copies[i];
@@ -195,10 +195,10 @@ void world_dump(struct world *world)
         if (node->backup) leat_backup_status(node->backup, &status);
         fprintf(stderr,
                 "node %u alive %d link %d at %llu session %d ops %u replicas "
-                "%u open %u parked %u unsettled %u used %llu\n",
+                "%u open %u hibernated %u unsettled %u used %llu\n",
                 i, node->alive, node->link_up, (unsigned long long)node->link_at_us,
                 peer ? (int)peer->state : -1, peer ? peer->ops : 0, status.replicas,
-                status.replicas_open, status.replicas_parked, status.replicas_unsettled,
+                status.replicas_open, status.replicas_hibernated, status.replicas_unsettled,
                 (unsigned long long)status.arena_used_bytes);
     }
     for (unsigned i = 0; i < world->log_count; i++) {

@@ -162,7 +162,7 @@ void world_log_open(struct world *world, unsigned index)
                      .retention_bytes = world->retention_bytes},
         .incarnation = 1,
         .durability = world->durability,
-        .park_after_us = world->park_after_us,
+        .hibernate_after_us = world->hibernate_after_us,
         .producer_expiry_ms = 1000 * 1000,
         .events = {log_on_dirty, log_on_acked, log_on_room, log_on_opening, NULL, NULL},
         .owner = log,

@@ -2,7 +2,7 @@
 /* Faults that are aimed: what chance seldom brings together is waited for, and struck in the middle of.
  * In half of the seeds, beside all others, by a generator of their own.
  *
- * After what an aim needs has been brought about (appends pause, so that logs park; a node dies, so that
+ * After what an aim needs has been brought about (appends pause, so that logs hibernate; a node dies, so that
  * another recovers its logs) the world is looked at every little while, until what was aimed at is
  * under way, or the patience is over. */
 #include <string.h>
@@ -16,7 +16,7 @@
 enum {
     AIMED_PER_MILLE = 500, /* of the seeds */
     GAP_US_MAX = 1200 * 1000,
-    PARK_US_MAX = 1500 * 1000, /* a log that parks later is not waited for */
+    HIBERNATE_US_MAX = 1500 * 1000, /* a log that hibernates later is not waited for */
     RESUME_US = 400 * 1000,
     RECOVERY_US = 600 * 1000,
     TRIM_US = 800 * 1000,
@@ -27,7 +27,7 @@ enum {
 };
 
 enum aim_kind {
-    AMID_RESUME, /* dies while a parked log is woken */
+    AMID_RESUME, /* dies while a hibernated log is woken */
     LAST_WORD,   /* the leader is not heard from the middle of a recovery on, and comes back */
     OWNER_ENTRY, /* an owner is not heard from the moment on that it asks the coordinators something */
     LEFT_WRITES, /* a session ends while its writes are on their way for long, and others begin */
@@ -224,14 +224,14 @@ static void look(struct sim_world *world, struct sim_event *event)
 
 /* ---- what brings it about ---- */
 
-/* Nobody appends for as long as it takes logs to park; then everybody does at once. */
+/* Nobody appends for as long as it takes logs to hibernate; then everybody does at once. */
 static void quiet(struct sim_aims *aims)
 {
     struct scenario *scenario = aims->scenario;
     uint64_t now_us = scenario->world->now_us;
-    if (scenario->park_after_us > PARK_US_MAX) return;
+    if (scenario->hibernate_after_us > HIBERNATE_US_MAX) return;
     uint64_t until_us =
-        now_us + scenario->park_after_us + sim_rng_between(&aims->rng, 100000, 400000);
+        now_us + scenario->hibernate_after_us + sim_rng_between(&aims->rng, 100000, 400000);
     for (unsigned i = 0; i < scenario->client_count; i++) {
         struct sim_client *client = scenario->clients[i];
         bool writes = client->kind == SIM_CLIENT_PRODUCER || client->kind == SIM_CLIENT_RAW ||

@@ -84,7 +84,7 @@ static void change(struct sim_world *world, struct sim_event *event)
     sim_fault_struck(world, SIM_FAULT_HEAP);
     sim_trace(world, "heaps take %llu MiB", (unsigned long long)(scenario->heap_bytes >> 20));
     if (scenario->faults_over) return;
-    /* Long enough for what lies past the limit to be parked, or closed and flushed. */
+    /* Long enough for what lies past the limit to be hibernated, or closed and flushed. */
     uint64_t until_us = none ? sim_rng_between(&scenario->heap, 50000, 1500000)
                              : sim_rng_between(&scenario->heap, 500000, 6000000);
     sim_world_at(world, world->now_us + until_us, change, scenario);

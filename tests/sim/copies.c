@@ -291,7 +291,7 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
                      const struct leat_set_seen *set)
 {
     if (!set->seg || set->closed || set->dropping || !set->started) return;
-    if (!set->parked && !set->want_parked && !set->resumes)
+    if (!set->hibernated && !set->want_hibernated && !set->resumes)
         stamp_check(scenario, set, owner->name, set->seg);
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct leat_copy_seen copy = leat_copy_see(set, i);
@@ -301,7 +301,7 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
         if (!leat_backup_see(backup_of(server), copy.handle, &rep) || !rep.seg || rep.damaged ||
             rep.dropping || rep.drop_wanted)
             continue;
-        if (set->parked || set->want_parked || set->resumes)
+        if (set->hibernated || set->want_hibernated || set->resumes)
             continue; /* a buffer that is read into */
         if (!leat_log_ref_equal(rep.seg->log, set->seg->log)) {
             sim_fail(scenario->world, "the copy of segment %llu at %s is of another log",
@@ -322,7 +322,7 @@ static void roll_look(struct scenario *scenario, const struct sim_server *owner,
     struct leat_set_seen before;
     struct leat_scan scan;
     if (set->closed || !set->seg || !set->seg->buffer || !leat_set_see_before(set, &before)) return;
-    if (before.id.v + 1 != set->id.v || set->parked || set->resumes) return;
+    if (before.id.v + 1 != set->id.v || set->hibernated || set->resumes) return;
     leat_scan_segment(set->seg->buffer, set->seg->capacity, &scan);
     if (!scan.started || leat_scan_only_start(&scan)) return;
     for (unsigned i = 0; i < before.copy_count; i++) {
@@ -432,9 +432,9 @@ static bool log_is_whole(struct scenario *scenario, const struct sim_server *ser
             snprintf(told, sizeof told,
                      "%u of %u copies of segment %llu%s of log id %u/%u/%u of %s",
                      set.copy_count + 1, copies, (unsigned long long)set.id.v,
-                     set.parked   ? ", parked,"
-                     : set.closed ? ", closed,"
-                                  : "",
+                     set.hibernated ? ", hibernated,"
+                     : set.closed   ? ", closed,"
+                                    : "",
                      info.ref.stream, info.ref.streamlet, info.ref.log, server->name);
             scenario->waits_for = told;
             return false;

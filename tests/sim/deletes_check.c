@@ -224,7 +224,7 @@ static bool is_left(struct sim_deletes *deletes, const struct sim_server *server
 /* What its memory or file has lost of a log that waits is no part of the log, and goes with the next start. */
 static bool lies_unused(const struct sim_deletes *deletes, const struct leat_segment *seg)
 {
-    bool lost = !seg->buffer && !seg->flushed && seg->state != LEAT_SEGMENT_PARKED;
+    bool lost = !seg->buffer && !seg->flushed && seg->state != LEAT_SEGMENT_HIBERNATED;
     return !deletes->started_anew && seg->role == LEAT_SEGMENT_OWN && lost;
 }
 

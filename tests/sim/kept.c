@@ -145,7 +145,7 @@ static void closes_check(struct scenario *scenario, const struct sim_server *ser
         leat_store_see(leat_node_store(server->node), seg->row, &row);
         if (row.written == LEAT_SEGMENT_CLOSED) continue;
         /* Found so at a start: its close entry is in the file, and the next start finds it there, too. */
-        if (!seg->buffer && row.written < LEAT_SEGMENT_PARKED) continue;
+        if (!seg->buffer && row.written < LEAT_SEGMENT_HIBERNATED) continue;
         sim_fail(scenario->world,
                  "A1 lost-write: %s calls its copy of segment %llu of log id %u/%u/%u closed, "
                  "and has not written that down",

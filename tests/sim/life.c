@@ -256,11 +256,11 @@ static const char *state_word(const struct leat_replica_info *info)
     if (info->damaged) return "damaged";
     if (info->incomplete) return "being filled";
     switch (info->state) {
-    case LEAT_SEGMENT_RESERVED: /* it is until it is closed or parked: its owner writes into it */
+    case LEAT_SEGMENT_RESERVED: /* it is until it is closed or hibernated: its owner writes into it */
     case LEAT_SEGMENT_OPEN:
         return "open";
-    case LEAT_SEGMENT_PARKED:
-        return "parked";
+    case LEAT_SEGMENT_HIBERNATED:
+        return "hibernated";
     case LEAT_SEGMENT_CLOSED:
         return "closed";
     default:

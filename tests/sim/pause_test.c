@@ -22,7 +22,7 @@ enum {
     LIMIT_US = 60 * 1000 * 1000,
     GROW_US = 600 * 1000, /* a node takes so long to make memory for another: 64 MiB of zeros */
     MOVE_AGAIN_US = 20 * 1000,
-    /* Between two acks of a streamlet: stopped, its end committed, its head parked and flushed, opened anew. */
+    /* Between two acks of a streamlet: stopped, its end committed, its head hibernated and flushed, opened anew. */
     PAUSE_US_MAX = 200 * 1000,
     SEEDS = 5,
 };
@@ -233,7 +233,7 @@ static struct scenario *scenario_new(uint64_t seed)
         scenario->servers[i].host[0] = '\0';
     scenario->cores = 2;
     scenario->memory_bytes = 512ull * 1024 * 1024;
-    scenario->park_after_us = 3 * 1000 * 1000;
+    scenario->hibernate_after_us = 3 * 1000 * 1000;
     scenario->flush_delay_us = 100 * 1000;
     scenario->raft_segment_bytes = 64 * 1024;
     scenario->raft_snapshot_bytes_min = 64 * 1024;

@@ -286,7 +286,7 @@ static bool last_trims(struct scenario *scenario)
         sim_stuck(scenario, "what is in front can't be given up");
         return false;
     }
-    if (sim_rng_chance(rng, 500)) /* they may park */
+    if (sim_rng_chance(rng, 500)) /* they may hibernate */
         sim_world_run(scenario->world, scenario->world->now_us + sim_rng_below(rng, 4000000), NULL);
     return true;
 }
@@ -337,7 +337,7 @@ static bool last_death(struct scenario *scenario)
     struct sim_world *world = scenario->world;
     struct sim_process *server = scenario->servers[0].process;
     if (sim_rng_chance(&world->work, 300)) {
-        /* It has to park every log: a pin that nobody gives back would show here. */
+        /* It has to hibernate every log: a pin that nobody gives back would show here. */
         scenario->boots_before = scenario->servers[0].boots;
         sim_server_stop(&scenario->servers[0]);
         if (!sim_run_until(scenario, server_dead, HEAL_US_MAX)) {
@@ -626,7 +626,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
     scenario->memory_bytes = 512ull * 1024 * 1024;
     sim_budget_choose(scenario);
-    scenario->park_after_us = sim_rng_between(&world->work, 200000, 3000000);
+    scenario->hibernate_after_us = sim_rng_between(&world->work, 200000, 3000000);
     scenario->flush_delay_us = sim_rng_between(&world->work, 10000, 2000000);
     scenario->power_cuts = sim_rng_chance(&world->work, 700);
     /* Small files and early snapshots: both happen in a seed's few entries, and a start reads less. */

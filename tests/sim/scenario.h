@@ -204,7 +204,7 @@ struct scenario {
     void (*client_create)(struct sim_client *client); /* its first turn; sim_client_create() */
     unsigned client_count;
     uint32_t cores;
-    uint64_t memory_bytes, park_after_us, flush_delay_us;
+    uint64_t memory_bytes, hibernate_after_us, flush_delay_us;
     uint64_t grace_us; /* until copies are made anew; 0: as usual */
     uint64_t raft_segment_bytes, raft_snapshot_bytes_min; /* 0: as a server has it */
     enum leat_rmem_kind transport;                        /* of a cluster; NONE: what each finds */

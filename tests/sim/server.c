@@ -136,7 +136,7 @@ static void create_node(void *arg)
         .heap_bytes = scenario->budget ? sim_budget_bytes : NULL,
         .heap_ctx = scenario,
         .auto_create = false,
-        .park_after_us = scenario->park_after_us,
+        .hibernate_after_us = scenario->hibernate_after_us,
         .flush_delay_us = scenario->flush_delay_us,
         .raft_segment_bytes = scenario->raft_segment_bytes,
         .raft_snapshot_bytes_min = scenario->raft_snapshot_bytes_min,

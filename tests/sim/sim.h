@@ -109,7 +109,7 @@ enum sim_fault {
     SIM_FAULT_EMPTY_DISK,    /* a machine came back with an empty disk */
     SIM_FAULT_EMPTY_VOTER,   /* ... and is one of the coordinators */
     SIM_FAULT_AMID_OPEN,     /* a death while an answer to `open` was awaited */
-    SIM_FAULT_AMID_RESUME,   /* ... while a parked segment was resumed */
+    SIM_FAULT_AMID_RESUME,   /* ... while a hibernated segment was resumed */
     SIM_FAULT_AMID_VERSION,  /* ... while acks waited for a higher version */
     SIM_FAULT_AMID_MOVE,     /* ... while a streamlet was moved */
     SIM_FAULT_AMID_RECOVERY, /* ... of the leader, in an attempt of recovery */

@@ -105,7 +105,8 @@ static void begin(void)
     if (!log) return;
     leat_log_see(log, &seen);
     if (seen.state != LEAT_LOG_SERVING || !seen.head || seen.old || seen.head_records == 0 ||
-        !leat_set_see_of(seen.head, &set) || set.copy_count != 1 || set.parked || set.want_parked)
+        !leat_set_see_of(seen.head, &set) || set.copy_count != 1 || set.hibernated ||
+        set.want_hibernated)
         return;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];

@@ -14,7 +14,7 @@
 enum {
     APPENDS_US_MAX = 500 * 1000, /* clients append for so long, */
     IDLE_US = 1500 * 1000,       /* ... and not for so long: logs are cared for once a second */
-    PARK_US = 200 * 1000,
+    HIBERNATE_US = 200 * 1000,
     ROW_US = 4000, /* until a reservation's row is written */
     AWAY_US_MAX = 100 * 1000,
     STRIKES_MAX = 3,
@@ -117,7 +117,7 @@ static void choose(struct scenario *scenario)
     stage.scenario = scenario;
     sim_rng_init(&stage.rng, scenario->world->seed, "stage-remains");
     scenario->power_cuts = false;
-    scenario->park_after_us = PARK_US;
+    scenario->hibernate_after_us = HIBERNATE_US;
     scenario->value_bytes = 1600; /* logs roll fast, and reserve ahead */
     scenario->pause_us_max = 5000;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stage (stage.h) for the deletion of a log whose head is being resumed. A stream gets one log of several closed
- * segments, and rests until its head is parked and the closed segments are too old: retention wants a trim entry, and
- * the head is resumed for that. The disk of the log's owner reads nothing. Now the stream is deleted, and when the
+ * segments, and rests until its head is hibernated and the closed segments are too old: retention wants a trim entry,
+ * and the head is resumed for that. The disk of the log's owner reads nothing. Now the stream is deleted, and when the
  * owner drops the log's segments the disk reads again. So the head is back, with room for the entry, before all
  * segments are dropped. */
 #include <string.h>
@@ -14,9 +14,9 @@ enum {
     LOOK_US = 100,
     STALL_US = 1000, /* again and again */
     WAIT_US_MAX = 8 * 1000 * 1000,
-    PARK_US = 200 * 1000,
+    HIBERNATE_US = 200 * 1000,
     PAUSE_US = 700 * 1000, /* of producers: they work until the stream was deleted */
-    RETENTION_MS = 3000,   /* more than some rounds of care: the head is parked before */
+    RETENTION_MS = 3000,   /* more than some rounds of care: the head is hibernated before */
     SEGMENTS_LEAST = 8,    /* more than a log drops at once */
     SEGMENTS_MAX = 14,
 };
@@ -27,7 +27,7 @@ static struct {
     uint32_t stream,
         segments; /* the stream that is to be deleted next, and how many it is to have */
     uint64_t until_us;
-    bool filled, parked;
+    bool filled, hibernated;
     struct sim_server *owner;
 } stage; /* of the one scenario of a process */
 
@@ -75,7 +75,7 @@ static bool waits(struct sim_client *client, uint32_t stream,
         stage.stream = stream;
         stage.until_us = world->now_us + WAIT_US_MAX;
         stage.segments = (uint32_t)sim_rng_between(&stage.rng, SEGMENTS_LEAST, SEGMENTS_MAX);
-        stage.filled = stage.parked = false;
+        stage.filled = stage.hibernated = false;
     }
     if (world->now_us >= stage.until_us) return false;
     if (!log_find(&partition)) return true;
@@ -85,8 +85,8 @@ static bool waits(struct sim_client *client, uint32_t stream,
         produce(client);
         return true;
     }
-    stage.parked |= log.head && !log.head->buffer;
-    if (!stage.parked) return true;
+    stage.hibernated |= log.head && !log.head->buffer;
+    if (!stage.hibernated) return true;
     stall();
     if (log.trim_segment <= leat_log_see_segment(partition.log, 0).seg->id.v) return true;
     sim_world_at(world, world->now_us + LOOK_US, look, stage.scenario);
@@ -104,7 +104,7 @@ static void choose(struct scenario *scenario)
     memset(&stage, 0, sizeof stage);
     stage.scenario = scenario;
     sim_rng_init(&stage.rng, scenario->world->seed, "stage-resume");
-    scenario->park_after_us = PARK_US;
+    scenario->hibernate_after_us = HIBERNATE_US;
     scenario->pause_us_max = PAUSE_US;
 }
 

@@ -13,7 +13,7 @@
 enum {
     APPENDS_US_MAX = 500 * 1000, /* clients append for so long, */
     IDLE_US = 1700 * 1000,       /* ... and not for so long: logs are cared for once a second */
-    PARK_US = 200 * 1000,
+    HIBERNATE_US = 200 * 1000,
     LOOK_US = 5000,
     BACK_US_MAX = 30 * 1000,
     AWAY_US = 1500 * 1000,
@@ -123,7 +123,7 @@ static void choose(struct scenario *scenario)
     scenario->power_cuts = true;
     scenario->with_kafka = false; /* its producers write nothing to level memory where power goes */
     scenario->power_domain = &scenario->servers[sim_rng_below(&stage.rng, scenario->server_count)];
-    scenario->park_after_us = PARK_US;
+    scenario->hibernate_after_us = HIBERNATE_US;
     scenario->pause_us_max = 10 * 1000;
 }
 

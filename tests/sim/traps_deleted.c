@@ -66,8 +66,8 @@ static bool copy_at(const struct leat_set_seen *set, const char *node,
 
 static bool is_open(const struct leat_set_seen *set)
 {
-    return set->seg && set->started && !set->closed && !set->dropping && !set->parked &&
-           !set->want_parked;
+    return set->seg && set->started && !set->closed && !set->dropping && !set->hibernated &&
+           !set->want_hibernated;
 }
 
 /* The set of an open segment at its owner, and its copy at the other node. */

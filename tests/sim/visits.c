@@ -38,7 +38,7 @@ static const char *const names[] = {
 /* Of one node, just now. */
 struct seen {
     uint64_t visits; /* bits */
-    bool version, roll, park, fill, drop, move, takeover, fence, adoption, provisional;
+    bool version, roll, hibernate, fill, drop, move, takeover, fence, adoption, provisional;
     bool recovers, commits;
 };
 
@@ -108,7 +108,7 @@ static void note(struct seen *seen, enum sim_visit visit, bool is)
 
 struct log_seen {
     unsigned open; /* sets that bytes may lie in, and that are not closed */
-    bool roll, park, resume, fill, drop, drop_amid_writes;
+    bool roll, hibernate, resume, fill, drop, drop_amid_writes;
 };
 
 static void set_see(const struct leat_set_seen *set, struct log_seen *out)
@@ -119,9 +119,9 @@ static void set_see(const struct leat_set_seen *set, struct log_seen *out)
         fill |= copy.incomplete && copy.writes != 0;
         writes |= copy.writes != 0;
     }
-    out->open += set->started && !set->closed && !set->dropping && !set->parked;
+    out->open += set->started && !set->closed && !set->dropping && !set->hibernated;
     out->roll |= set->closes || out->open > 1;
-    out->park |= set->parks;
+    out->hibernate |= set->hibernates;
     out->resume |= set->resumes;
     out->drop |= set->dropping;
     out->fill |= fill;
@@ -139,7 +139,7 @@ static void log_see(const struct leat_primary_log *log, struct seen *seen)
     bool version = as.held, moves = as.silent;
     note(seen, SIM_VISIT_DROP_AMID_WRITES, it.drop_amid_writes);
     note(seen, SIM_VISIT_ROLL_AMID_VERSION, version && it.roll);
-    note(seen, SIM_VISIT_PARK_AMID_VERSION, version && it.park);
+    note(seen, SIM_VISIT_HIBERNATE_AMID_VERSION, version && it.hibernate);
     note(seen, SIM_VISIT_RESUME_AMID_VERSION, version && it.resume);
     note(seen, SIM_VISIT_FILL_AMID_VERSION, version && it.fill);
     note(seen, SIM_VISIT_FILL_AMID_ROLL, it.roll && it.fill);
@@ -147,7 +147,7 @@ static void log_see(const struct leat_primary_log *log, struct seen *seen)
     note(seen, SIM_VISIT_MOVE_AMID_ROLL, it.roll && moves);
     seen->version |= version;
     seen->roll |= it.roll;
-    seen->park |= it.park;
+    seen->hibernate |= it.hibernate;
     seen->fill |= it.fill;
     seen->drop |= it.drop;
 }
@@ -438,7 +438,7 @@ void sim_visits_death(struct sim_server *server, enum sim_death death)
     server_see(server, &seen);
     kept_see(server, false, &seen);
     if (seen.roll) met(scenario, SIM_VISIT_DEATH_AMID_ROLL);
-    if (seen.park) met(scenario, SIM_VISIT_DEATH_AMID_PARK);
+    if (seen.hibernate) met(scenario, SIM_VISIT_DEATH_AMID_HIBERNATE);
     if (seen.fill) met(scenario, SIM_VISIT_DEATH_AMID_FILL);
     if (seen.drop) met(scenario, SIM_VISIT_DEATH_AMID_DROP);
     if (seen.takeover) met(scenario, SIM_VISIT_DEATH_AMID_TAKEOVER);

@@ -209,13 +209,14 @@ static void answers_reservation_whose_row_fails(void **state)
 }
 
 /* Goal: a segment that has not begun is not hibernated, whatever end the request names. */
-static void answers_park_of_what_has_not_begun(void **state)
+static void answers_hibernate_of_what_has_not_begun(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(26);
     struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
     fake_settle(&bench->world);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_E_DAMAGED); /* all of no bytes */
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE),
+                     LEAT_E_DAMAGED); /* all of no bytes */
     assert_non_null(mine->seg->buffer);
     assert_int_equal(mine->seg->state, LEAT_SEGMENT_RESERVED);
     bench_free(bench);
@@ -364,7 +365,7 @@ static void answers_repair_looks_at_no_old_copy(void **state)
 
 /* Goal: the row of a segment that a start hibernates says hibernated and nothing else; the segment was open, and its
  * memory is gone. */
-static void answers_found_segment_is_parked(void **state)
+static void answers_found_segment_is_hibernated(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(52);
@@ -372,10 +373,10 @@ static void answers_found_segment_is_parked(void **state)
     assert_true(write_some(mine, 3));
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     start_again(bench, mine, true);
-    leat_store_found_park(bench->store, found_of(bench, mine));
+    leat_store_found_hibernate(bench->store, found_of(bench, mine));
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
     const struct leat_row *row = row_of(bench, mine, true);
-    assert_int_equal(row->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(row->state, LEAT_SEGMENT_HIBERNATED);
     assert_int_equal(row->flags, 0);
     assert_int_equal(row->extent_bytes, last_extent(mine).bytes);
     leat_store_found_done(bench->store);
@@ -487,7 +488,7 @@ static void answers_role_is_in_its_row(void **state)
     (void)state;
     struct bench *bench = bench_ready(30);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     start_again(bench, mine, true);
     leat_store_role_set(bench->store, mine->seg, LEAT_SEGMENT_REPLICA, 55);
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
@@ -531,13 +532,13 @@ int main(void)
         cmocka_unit_test(answers_stamp_of_what_was_cut),
         cmocka_unit_test(answers_stamp_of_what_was_cut_in_memory),
         cmocka_unit_test(answers_reservation_whose_row_fails),
-        cmocka_unit_test(answers_park_of_what_has_not_begun),
+        cmocka_unit_test(answers_hibernate_of_what_has_not_begun),
         cmocka_unit_test(answers_repair_of_what_was_cut),
         cmocka_unit_test(answers_cut_amid_rounds),
         cmocka_unit_test(answers_repair_past_a_lost_end),
         cmocka_unit_test(answers_files_with_gaps),
         cmocka_unit_test(answers_repair_looks_at_no_old_copy),
-        cmocka_unit_test(answers_found_segment_is_parked),
+        cmocka_unit_test(answers_found_segment_is_hibernated),
         cmocka_unit_test(answers_memory_of_another_is_not_remembered),
         cmocka_unit_test(answers_repair_amid_a_repair),
         cmocka_unit_test(answers_nothing_is_found_once_it_is_taken),

@@ -135,7 +135,7 @@ static void pool_that_is_given_back_all_waits_for_nothing(void **state)
 
 /* Goal: after a kill an open replica is a mark as long as its memory said, with its stamp, and what
  * a writer that knows nothing of the start puts there afterwards changes nothing. */
-static void start_parks_open_replicas_from_a_private_copy(void **state)
+static void start_hibernates_open_replicas_from_a_private_copy(void **state)
 {
     (void)state;
     for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
@@ -156,7 +156,7 @@ static void start_parks_open_replicas_from_a_private_copy(void **state)
         const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
         assert_int_equal(count, 1);
         assert_int_equal(found->kind, LEAT_FOUND_MARK);
-        assert_int_equal(found->seg->state, LEAT_SEGMENT_PARKED);
+        assert_int_equal(found->seg->state, LEAT_SEGMENT_HIBERNATED);
         assert_int_equal(found->seg->version, 9);
         assert_int_equal(found->seg->epoch.v, 3);
         assert_int_equal(found->seg->writer, 77);
@@ -647,7 +647,7 @@ int main(void)
         cmocka_unit_test(arena_without_memory_asks_again),
         cmocka_unit_test(pool_grows_ahead_of_its_first_use_some_time_later),
         cmocka_unit_test(pool_that_is_given_back_all_waits_for_nothing),
-        cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
+        cmocka_unit_test(start_hibernates_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
         cmocka_unit_test(start_puts_no_others_bytes_into_a_replicas_place),

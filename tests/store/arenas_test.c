@@ -142,7 +142,7 @@ static void replica_comes_back_into_its_arena(void **state)
     side_init(&side, bench, 1);
     side_add(&side);
     struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     assert_int_equal(replica_ask(&side, mine, LEAT_STORE_RESUME, 4, false), LEAT_OK);
     assert_ptr_equal(leat_held_of(mine->seg)->pool, &side.add.added->pool);
     assert_int_equal(side.add.added->pool.given, 1);

@@ -86,10 +86,10 @@ static struct mine *replica(struct bench *bench)
 
 /* Goal: a replica that a start finds in memory becomes hibernated only where its file has the bytes; where the disk
  * refuses these bytes the replica is lost, and the reason is reported. */
-static void replica_is_parked_where_its_file_has_it(void **state)
+static void replica_is_hibernated_where_its_file_has_it(void **state)
 {
     (void)state;
-    unsigned parked = 0, lost = 0;
+    unsigned hibernated = 0, lost = 0;
     for (unsigned fails = 0; fails < 40; fails++) {
         struct bench *bench = bench_ready(70);
         struct mine *mine = replica(bench);
@@ -107,8 +107,8 @@ static void replica_is_parked_where_its_file_has_it(void **state)
             const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
             assert_int_equal(count, 1);
             const struct leat_segment *seg = found->seg;
-            if (seg->state == LEAT_SEGMENT_PARKED) {
-                parked++;
+            if (seg->state == LEAT_SEGMENT_HIBERNATED) {
+                hibernated++;
                 assert_int_equal(seg->extent.bytes, extent.bytes);
                 assert_memory_equal(fake_file(&bench->world, "store/0")->durable + seg->file_offset,
                                     written, extent.bytes);
@@ -120,7 +120,7 @@ static void replica_is_parked_where_its_file_has_it(void **state)
         }
         bench_free(bench);
     }
-    assert_true(parked > 0 && lost > 0);
+    assert_true(hibernated > 0 && lost > 0);
 }
 
 static unsigned lines;
@@ -288,7 +288,7 @@ static void segment_that_is_not_begun_has_no_buffer(void **state)
         struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
         assert_true(write_some(mine, 3));
         assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
-        assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
         assert_null(mine->seg->buffer);
         bench->world.fail_at = bench->world.op_count + fails;
         leat_err rc = do_now(bench, mine, LEAT_STORE_RESUME);
@@ -304,7 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flush_that_fails_leaves_others_alone),
-        cmocka_unit_test(replica_is_parked_where_its_file_has_it),
+        cmocka_unit_test(replica_is_hibernated_where_its_file_has_it),
         cmocka_unit_test(flush_writes_nothing_to_a_file_that_failed),
         cmocka_unit_test(flush_is_looked_at_when_it_is_due),
         cmocka_unit_test(damage_is_noted_when_it_changes),

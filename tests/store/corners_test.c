@@ -247,7 +247,7 @@ static void hibernation_writes_what_the_file_lacks(void **state)
     assert_true(write_some(mine, 1));
     uint64_t before = bench->store->committed_bytes;
     mine->committed_bytes = 0;
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     assert_true(bench->store->committed_bytes - before <= 2 * LEAT_BLOCK_BYTES);
     bench_free(bench);
 }

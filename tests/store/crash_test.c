@@ -31,17 +31,18 @@ static void check_mine(struct bench *bench, struct mine *mine, bool power)
     struct leat_extent last = last_extent(mine);
     uint32_t acked = disk || power ? mine->committed_bytes : last.bytes;
     bool promised = disk ? mine->committed_bytes != 0 : !power;
-    if (mine->parked || (mine->closed && (mine->flushed || disk))) {
+    if (mine->hibernated || (mine->closed && (mine->flushed || disk))) {
         promised = true;
         acked = last.bytes;
     }
     if (promised) assert_non_null(found);
     if (!found) return;
     if (promised && found->kind == LEAT_FOUND_LOST)
-        print_error("lost: %s (committed %u of %u, level %d, kind %d busy %d state %d parked %d "
-                    "closed %d flushed %d power %d)\n",
-                    found->why, mine->committed_bytes, last.bytes, mine->durability, mine->req.kind,
-                    mine->busy, mine->state, mine->parked, mine->closed, mine->flushed, power);
+        print_error(
+            "lost: %s (committed %u of %u, level %d, kind %d busy %d state %d hibernated %d "
+            "closed %d flushed %d power %d)\n",
+            found->why, mine->committed_bytes, last.bytes, mine->durability, mine->req.kind,
+            mine->busy, mine->state, mine->hibernated, mine->closed, mine->flushed, power);
     if (promised) assert_int_not_equal(found->kind, LEAT_FOUND_LOST);
     if (found->kind == LEAT_FOUND_LOST) return;
     assert_true(known_extent(mine, found->seg->extent));
@@ -82,7 +83,7 @@ static void act(struct bench *bench)
         } else if (what < 8) {
             ask(bench, mine, LEAT_STORE_COMMIT);
         } else if (what < 10) {
-            ask(bench, mine, LEAT_STORE_PARK);
+            ask(bench, mine, LEAT_STORE_HIBERNATE);
         } else if (what == 10) {
             write_close(mine);
             mine->close_asked = true; /* by its bytes */
@@ -98,7 +99,7 @@ static void act(struct bench *bench)
     case LEAT_SEGMENT_FREE: /* closed by its bytes, not told yet */
         if (!mine->closed) ask(bench, mine, LEAT_STORE_CLOSE);
         break;
-    case LEAT_SEGMENT_PARKED:
+    case LEAT_SEGMENT_HIBERNATED:
         ask(bench, mine, fake_below(&bench->world, 5) ? LEAT_STORE_RESUME : LEAT_STORE_CLOSE);
         break;
     case LEAT_SEGMENT_CLOSED:
@@ -327,16 +328,16 @@ static void store_commits_of_one_round_are_written_as_far_as_they_reach(void **s
 static void store_catalogue_that_failed_answers_every_request(void **state)
 {
     (void)state;
-    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_PARK,  LEAT_STORE_CLOSE,
-                                                     LEAT_STORE_STAMP, LEAT_STORE_GIVE_UP,
-                                                     LEAT_STORE_MOVE,  LEAT_STORE_DROP};
+    static const enum leat_store_req_kind kinds[] = {LEAT_STORE_HIBERNATE, LEAT_STORE_CLOSE,
+                                                     LEAT_STORE_STAMP,     LEAT_STORE_GIVE_UP,
+                                                     LEAT_STORE_MOVE,      LEAT_STORE_DROP};
     for (unsigned first = 0; first < sizeof kinds / sizeof *kinds; first++) {
         struct bench *bench = bench_ready(31 + first);
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
-        struct mine *parked = opened(bench, LEAT_DURABILITY_DISK);
+        struct mine *hibernated = opened(bench, LEAT_DURABILITY_DISK);
         struct mine *on_disk = opened(bench, LEAT_DURABILITY_DISK);
-        assert_int_equal(do_now(bench, parked, LEAT_STORE_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, hibernated, LEAT_STORE_HIBERNATE), LEAT_OK);
         struct leat_file *file = fake_file(&bench->world, "catalogue");
         file->sync_failed = true; /* as after a flush that failed */
         (void)do_now(bench, mine, kinds[first]);
@@ -344,8 +345,8 @@ static void store_catalogue_that_failed_answers_every_request(void **state)
         for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
             assert_int_equal(do_now(bench, other, kinds[i]), LEAT_E_DISK);
         assert_true(bench->store->cat.failed);
-        assert_int_equal(do_now(bench, parked, LEAT_STORE_RESUME), LEAT_E_DISK);
-        assert_int_equal(do_now(bench, parked, LEAT_STORE_DROP), LEAT_E_DISK);
+        assert_int_equal(do_now(bench, hibernated, LEAT_STORE_RESUME), LEAT_E_DISK);
+        assert_int_equal(do_now(bench, hibernated, LEAT_STORE_DROP), LEAT_E_DISK);
         struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 0, 16384);
         fake_settle(&bench->world);
         assert_false(more->busy);

@@ -167,7 +167,7 @@ static void cut_done_makes_all_of_it_durable(void **state)
     open.scan.base_offset = 11;
     open.scan.next_offset = 12;
     open.scan.max_timestamp_ms = 13;
-    leat_store_found_park(bench->store, &open);
+    leat_store_found_hibernate(bench->store, &open);
     leat_store_role_set(bench->store, mine[3]->seg, LEAT_SEGMENT_REPLICA, 777);
     leat_store_role_set(bench->store, mine[4]->seg, LEAT_SEGMENT_REPLICA, 5);
     leat_store_role_set(bench->store, mine[4]->seg, LEAT_SEGMENT_OWN, 778);
@@ -183,14 +183,14 @@ static void cut_done_makes_all_of_it_durable(void **state)
                                 rows[i] * 128ull);
     assert_int_equal(row[0]->state, LEAT_SEGMENT_CLOSED);
     assert_int_equal(row[1]->state, LEAT_SEGMENT_FREE);
-    assert_int_equal(row[2]->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(row[2]->state, LEAT_SEGMENT_HIBERNATED);
     assert_true(mine[2]->extents[1].bytes < last_extent(mine[2]).bytes);
     assert_int_equal(row[2]->extent_bytes, mine[2]->extents[1].bytes);
     assert_int_equal(row[2]->extent_crc, mine[2]->extents[1].crc);
     assert_int_equal(row[2]->base_offset, 11);
     assert_int_equal(row[2]->next_offset, 12);
     assert_int_equal(row[2]->max_timestamp_ms, 13);
-    assert_int_equal(mine[2]->seg->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(mine[2]->seg->state, LEAT_SEGMENT_HIBERNATED);
     assert_int_equal(leat_held_of(mine[2]->seg)->in_file_bytes, mine[2]->extents[1].bytes);
     assert_int_equal(row[3]->flags & LEAT_ROW_REPLICA, LEAT_ROW_REPLICA);
     assert_int_equal(row[3]->writer, 777);
@@ -200,20 +200,20 @@ static void cut_done_makes_all_of_it_durable(void **state)
     assert_int_equal(row[4]->writer, 778);
     for (unsigned i = 0; i < 5; i++)
         assert_true(leat_row_valid(row[i], rows[i]));
-    leat_store_found_park(bench->store, &open); /* parked already: nothing */
-    assert_int_equal(mine[2]->seg->state, LEAT_SEGMENT_PARKED);
+    leat_store_found_hibernate(bench->store, &open); /* hibernated already: nothing */
+    assert_int_equal(mine[2]->seg->state, LEAT_SEGMENT_HIBERNATED);
     bench_free(bench);
     /* A segment with a buffer stays open; a segment that is lost stays as it is. */
     bench = bench_ready(31);
     mine[0] = begun(bench, LEAT_DURABILITY_MEMORY);
     start_again(bench, mine, 1, true);
-    leat_store_found_park(bench->store, found_of(bench, mine[0]));
+    leat_store_found_hibernate(bench->store, found_of(bench, mine[0]));
     assert_int_equal(mine[0]->seg->state, LEAT_SEGMENT_OPEN);
     open = *found_of(bench, mine[0]);
     open.kind = LEAT_FOUND_LOST;
     uint8_t *buffer = mine[0]->seg->buffer;
     mine[0]->seg->buffer = NULL;
-    leat_store_found_park(bench->store, &open);
+    leat_store_found_hibernate(bench->store, &open);
     assert_int_equal(mine[0]->seg->state, LEAT_SEGMENT_OPEN);
     mine[0]->seg->buffer = buffer;
     bench_free(bench);
@@ -472,7 +472,7 @@ static void store_tells_what_it_uses(void **state)
     assert_int_equal(usage.rows_asked_bytes, 0);
     assert_true(bench->store_port.safe_in_memory(bench->store_port.ctx, mine->seg));
     assert_int_equal(bench->store_port.commits, 2);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     assert_false(bench->store_port.safe_in_memory(bench->store_port.ctx, mine->seg));
     leat_store_usage(bench->store, &usage);
     assert_int_equal(usage.memory_used, 0);

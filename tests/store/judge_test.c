@@ -27,10 +27,10 @@ static void judge_takes_what_is_whole(void **state)
          false},
         {MEM, COMMITTED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, ALL,
          "its memory did not survive", false, false, false, false},
-        {MEM, PARKED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL, false, false, false,
-         false},
-        {MEM, PARKED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL, false, false, false,
-         false},
+        {MEM, HIBERNATED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_HIBERNATED, ALL, NULL, false, false,
+         false, false},
+        {MEM, HIBERNATED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_HIBERNATED, ALL, NULL, false, false,
+         false, false},
         {MEM, CLOSED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL, true, false, false,
          false},
         {MEM, CLOSED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING,
@@ -47,8 +47,8 @@ static void judge_takes_what_is_whole(void **state)
          false},
         {DISK, COMMITTED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, ALL, NULL, false, false, false,
          false},
-        {DISK, PARKED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL, false, false, false,
-         false},
+        {DISK, HIBERNATED, false, LEAT_FOUND_MARK, LEAT_SEGMENT_HIBERNATED, ALL, NULL, false, false,
+         false, false},
         {DISK, CLOSED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL, false, true, false,
          false},
         {DISK, CLOSED, false, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, ALL, NULL, false, true, false,
@@ -69,7 +69,7 @@ static void judge_takes_what_is_whole(void **state)
             assert_false(seg->integrity == LEAT_INTEGRITY_TORN);
             uint32_t there = leat_held_of(found->seg)->in_file_bytes;
             bool file =
-                rows[i].durability == DISK || rows[i].made == PARKED || rows[i].made == FLUSHED;
+                rows[i].durability == DISK || rows[i].made == HIBERNATED || rows[i].made == FLUSHED;
             assert_int_equal(there, file ? last_extent(it.mine).bytes : 0);
             assert_int_equal(it.bench->store->complaint_count, rows[i].kind == LEAT_FOUND_LOST);
         }
@@ -133,11 +133,11 @@ static void judge_takes_no_others_bytes(void **state)
         bench_free(it.bench);
 
         if (changed == 5 || changed == 6)
-            continue; /* no segment at all: it is neither parked nor closed so */
-        it = make(240 + changed, MEM, PARKED, change_one);
+            continue; /* no segment at all: it is neither hibernated nor closed so */
+        it = make(240 + changed, MEM, HIBERNATED, change_one);
         start_again(&it, true);
         if (ours)
-            (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL);
+            (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_HIBERNATED, ALL, NULL);
         else
             (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "only 0 of");
         bench_free(it.bench);
@@ -233,7 +233,7 @@ static void judge_calls_damage_by_its_name(void **state)
             }
             bench_free(it.bench);
         }
-    struct subject it = make(410, MEM, PARKED, NULL);
+    struct subject it = make(410, MEM, HIBERNATED, NULL);
     in_file(&it)[400] ^= 1;
     start_again(&it, true);
     const struct leat_found *found = found_of(it.bench, it.mine);
@@ -459,7 +459,8 @@ static void judge_tells_of_places_that_are_gone(void **state)
         {MEM, COMMITTED, true, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, false, false, false, false},
         {MEM, CLOSED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, false, false, false, false},
         {MEM, CLOSED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, false, true, true, false},
-        {MEM, PARKED, true, LEAT_FOUND_LOST, LEAT_SEGMENT_PARKED, false, false, false, false},
+        {MEM, HIBERNATED, true, LEAT_FOUND_LOST, LEAT_SEGMENT_HIBERNATED, false, false, false,
+         false},
         {MEM, FLUSHED, true, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED, false, true, false, true},
         {DISK, RESERVED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, true, false, false, false},
         {DISK, COMMITTED, false, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, false, false, false, false},
@@ -519,8 +520,9 @@ static void judge_knows_what_a_file_must_have_had(void **state)
         while (!other || other->seg->file_offset < it.file_at)
             other = opened(it.bench, DISK);
         write_close(other);
-        assert_int_equal(do_now(it.bench, other, behind == 1 ? LEAT_STORE_PARK : LEAT_STORE_COMMIT),
-                         LEAT_OK);
+        assert_int_equal(
+            do_now(it.bench, other, behind == 1 ? LEAT_STORE_HIBERNATE : LEAT_STORE_COMMIT),
+            LEAT_OK);
         if (behind == 2) {
             assert_int_equal(do_now(it.bench, other, LEAT_STORE_CLOSE), LEAT_OK);
             fake_pass(&it.bench->world, 1000);

@@ -316,7 +316,7 @@ static void memory_resumes_what_is_whole(void **state)
         struct bench *bench = bench_ready(32);
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         assert_true(write_some(mine, 5));
-        assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
         struct leat_file *file = fake_file(&bench->world, "store/0");
         memset(file->now + mine->seg->file_offset + mine->seg->extent.bytes, 0x66,
                mine->seg->capacity - mine->seg->extent.bytes); /* of whoever was there before */
@@ -325,7 +325,7 @@ static void memory_resumes_what_is_whole(void **state)
         if (what == 3) bench->world.fail_at = bench->world.op_count + 1;
         uint64_t used = leat_pool_used(&bench->store->pool);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), want[what]);
-        assert_int_equal(mine->seg->state, what ? LEAT_SEGMENT_PARKED : LEAT_SEGMENT_OPEN);
+        assert_int_equal(mine->seg->state, what ? LEAT_SEGMENT_HIBERNATED : LEAT_SEGMENT_OPEN);
         assert_int_equal(mine->seg->buffer != NULL, what == 0);
         assert_int_equal(leat_pool_used(&bench->store->pool), used + (what ? 0 : 16384));
         assert_int_equal(bench->store->complaint_count, what == 1);
@@ -336,10 +336,10 @@ static void memory_resumes_what_is_whole(void **state)
     /* A file that ends with the record has all of it. */
     struct bench *bench = bench_ready(33);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     fake_file(&bench->world, "store/0")->bytes = mine->seg->file_offset + mine->seg->extent.bytes;
     assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), LEAT_OK);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     /* And no memory. */
     for (unsigned i = 0; i < PLACES; i++)
         (void)open_one(bench, PLACE);
@@ -348,7 +348,7 @@ static void memory_resumes_what_is_whole(void **state)
     assert_true(mine->busy);
     fake_pass(&bench->world, 1);
     assert_int_equal(mine->rc, LEAT_E_NO_MEMORY);
-    assert_int_equal(mine->seg->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(mine->seg->state, LEAT_SEGMENT_HIBERNATED);
     assert_non_null(mine->req.seg);
     bench_free(bench);
 }
@@ -365,7 +365,7 @@ static void memory_refuses_what_can_not_be_noted(void **state)
         uint8_t *at = other->seg->buffer;
         assert_int_equal(do_now(bench, other, LEAT_STORE_MOVE), LEAT_OK);
         assert_ptr_equal(other->seg->buffer, at);
-        assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
         struct leat_held *held = leat_held_of(mine->seg);
         if (what == 1) bench->store->cat.failed = true;
         if (what == 2) held->failed = true;
@@ -519,8 +519,8 @@ static void memory_that_is_waited_for_hurries_the_flush(void **state)
     }
 }
 
-/* Goal: the memory of a stopped node may go once every segment in it is closed and flushed, or parked: one segment that
- * is not holds all of it. Memory that is not the node's own does not count. */
+/* Goal: the memory of a stopped node may go once every segment in it is closed and flushed, or hibernated: one segment
+ * that is not holds all of it. Memory that is not the node's own does not count. */
 static void memory_is_needed_until_all_of_it_is_on_disk(void **state)
 {
     (void)state;
@@ -549,9 +549,9 @@ static void memory_is_needed_until_all_of_it_is_on_disk(void **state)
     fake_settle(&bench->world);
     assert_true(mine->flushed && mine->seg->buffer);
     assert_true(leat_store_is_on_disk(store));
-    struct mine *parked = opened(bench, LEAT_DURABILITY_MEMORY);
+    struct mine *hibernated = opened(bench, LEAT_DURABILITY_MEMORY);
     assert_false(leat_store_is_on_disk(store));
-    assert_int_equal(do_now(bench, parked, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, hibernated, LEAT_STORE_HIBERNATE), LEAT_OK);
     assert_true(leat_store_is_on_disk(store));
     bench_free(bench);
 }

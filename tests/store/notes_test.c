@@ -60,7 +60,7 @@ static void want_memory(struct life *life, bool there)
     memcpy(life->want.pool_id, arena->pool_id, sizeof life->want.pool_id);
 }
 
-/* How far, and until when: of a segment that is parked or closed. */
+/* How far, and until when: of a segment that is hibernated or closed. */
 static void want_end(struct life *life)
 {
     const struct mine *mine = life->mine;
@@ -184,7 +184,7 @@ static void stamp(struct life *life, struct leat_store_req req)
     life->want.version = req.version;
     life->want.writer = req.writer;
     life->durable =
-        life->durability == LEAT_DURABILITY_DISK || life->want.state == LEAT_SEGMENT_PARKED;
+        life->durability == LEAT_DURABILITY_DISK || life->want.state == LEAT_SEGMENT_HIBERNATED;
     request(life, req);
     const struct leat_segment *seg = life->mine->seg;
     assert_int_equal(seg->version, req.version);
@@ -232,7 +232,7 @@ static void step_give_front_up(struct life *life)
     assert_true(life->mine->seg->given_up && life->mine->seg->front_given_up);
 }
 
-static void step_park(struct life *life)
+static void step_hibernate(struct life *life)
 {
     struct leat_segment *seg = life->mine->seg;
     records(life, 4, 900);
@@ -240,27 +240,27 @@ static void step_park(struct life *life)
     seg->passed_bytes = 123;
     seg->integrity = LEAT_INTEGRITY_TORN;
     seg->written_ms = BORN_MS;
-    life->want.state = LEAT_SEGMENT_PARKED;
+    life->want.state = LEAT_SEGMENT_HIBERNATED;
     life->want.flags |= LEAT_ROW_TORN;
     want_memory(life, false);
     want_end(life);
     life->want.passed_bytes = 123;
     life->want.written_ms = BORN_MS;
     life->durable = true;
-    request(life, (struct leat_store_req){.kind = LEAT_STORE_PARK});
+    request(life, (struct leat_store_req){.kind = LEAT_STORE_HIBERNATE});
     assert_null(seg->buffer);
-    assert_int_equal(seg->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(seg->state, LEAT_SEGMENT_HIBERNATED);
     assert_int_equal(seg->base_offset, life->want.base_offset);
     assert_int_equal(seg->next_offset, life->mine->next_offset);
     assert_int_equal(seg->max_timestamp_ms, 900);
 }
 
-static void step_stamp_parked(struct life *life)
+static void step_stamp_hibernated(struct life *life)
 {
     stamp(life, (struct leat_store_req){.version = 27, .writer = 28, .role = life->role});
 }
 
-static void step_see_parked(struct life *life)
+static void step_see_hibernated(struct life *life)
 {
     life->mine->seg->passed_bytes = 0; /* an operator has seen it */
     life->want.passed_bytes = 0;
@@ -349,9 +349,9 @@ static void (*const steps[])(struct life *life) = {
     step_stamp_as_it_was,
     step_give_up,
     step_give_front_up,
-    step_park,
-    step_stamp_parked,
-    step_see_parked,
+    step_hibernate,
+    step_stamp_hibernated,
+    step_see_hibernated,
     step_resume,
     step_close,
     step_flush,
@@ -415,7 +415,7 @@ static void told_check(const struct life *life)
     if (life->durability == LEAT_DURABILITY_MEMORY && want->flags & LEAT_ROW_IN_POOL &&
         !(want->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_REPLICA)))
         assert_int_equal(seg->buffer - life->bench->world.arena.base, want->pool_at);
-    if (want->state == LEAT_SEGMENT_PARKED || want->flags & LEAT_ROW_FLUSHED)
+    if (want->state == LEAT_SEGMENT_HIBERNATED || want->flags & LEAT_ROW_FLUSHED)
         assert_null(seg->buffer);
 }
 
@@ -471,7 +471,7 @@ static void notes_are_what_the_next_start_tells(void **state)
                 steps[i](&life);
             fake_kill(&life.bench->world);
             open_again(life.bench);
-            /* Replicas that were open are parked by the start: open ones are looked at as own ones only. */
+            /* Replicas that were open are hibernated by the start: open ones are looked at as own ones only. */
             if (life.want.state != LEAT_SEGMENT_OPEN || !(life.want.flags & LEAT_ROW_REPLICA))
                 told_check(&life);
             /* A second start finds the same. */

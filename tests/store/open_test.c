@@ -48,8 +48,8 @@ static void store_open_damaged_row_is_named_and_its_place_kept(void **state)
     struct bench *bench = bench_ready(9);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
-    assert_int_equal(do_now(bench, other, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
+    assert_int_equal(do_now(bench, other, LEAT_STORE_HIBERNATE), LEAT_OK);
     fake_kill(&bench->world);
     struct leat_file *file = fake_file(&bench->world, "catalogue");
     uint8_t *row = file->now + 4096 + mine->seg->row * (size_t)LEAT_ROW_BYTES;
@@ -81,7 +81,7 @@ static void store_open_row_that_cannot_be_is_damaged(void **state)
     struct bench *bench = bench_ready(15);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
-    assert_int_equal(do_now(bench, other, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, other, LEAT_STORE_HIBERNATE), LEAT_OK);
     fake_kill(&bench->world);
     uint32_t number = mine->seg->row;
     bench_drop_store(bench);
@@ -166,7 +166,7 @@ static void store_open_truncated_files_are_named(void **state)
     struct bench *bench = bench_ready(10);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     struct mine *in_memory = opened(bench, LEAT_DURABILITY_MEMORY);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     fake_kill(&bench->world);
     bench_drop_store(bench);
     struct leat_file *file = fake_file(&bench->world, "store/0");
@@ -268,10 +268,10 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_torn_end(void **st
     bit_flip(bench, place + to - 1, 0);
     bit_flip(bench, place + to - 40, 0);
     reopen_without_memory(bench);
-    leat_store_found_park(bench->store, mark_of(bench, mine));
+    leat_store_found_hibernate(bench->store, mark_of(bench, mine));
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
     reopen(bench, true);
-    assert_int_equal(mark_of(bench, mine)->seg->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(mark_of(bench, mine)->seg->state, LEAT_SEGMENT_HIBERNATED);
     assert_true(mark_of(bench, mine)->seg->integrity == LEAT_INTEGRITY_TORN);
     bench_free(bench);
 }
@@ -362,13 +362,13 @@ static void store_open_tells_what_was_passed_over_until_it_was_seen(void **state
     enum { PASSED = 77 };
     struct bench *bench = bench_ready(24);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
-    struct mine *parked = opened(bench, LEAT_DURABILITY_DISK);
-    assert_true(write_some(mine, 40) && write_some(parked, 4));
-    assert_int_equal(do_now(bench, parked, LEAT_STORE_COMMIT), LEAT_OK);
-    parked->seg->passed_bytes = PASSED;
-    assert_int_equal(do_now(bench, parked, LEAT_STORE_PARK), LEAT_OK);
-    assert_int_equal(do_now(bench, parked, LEAT_STORE_RESUME), LEAT_OK);
-    assert_int_equal(parked->seg->passed_bytes, 0);
+    struct mine *hibernated = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40) && write_some(hibernated, 4));
+    assert_int_equal(do_now(bench, hibernated, LEAT_STORE_COMMIT), LEAT_OK);
+    hibernated->seg->passed_bytes = PASSED;
+    assert_int_equal(do_now(bench, hibernated, LEAT_STORE_HIBERNATE), LEAT_OK);
+    assert_int_equal(do_now(bench, hibernated, LEAT_STORE_RESUME), LEAT_OK);
+    assert_int_equal(hibernated->seg->passed_bytes, 0);
     write_close(mine);
     mine->seg->passed_bytes = PASSED;
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
@@ -430,7 +430,7 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
         memset(copy, 0, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
-        assert_int_equal(do_now(bench, front, LEAT_STORE_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, front, LEAT_STORE_HIBERNATE), LEAT_OK);
         fake_pass(&bench->world, 1000000);
         uint64_t place = mine->seg->file_offset;
         assert_true(front->seg->file_offset < free_place && free_place < place);

@@ -9,8 +9,19 @@ static struct side side;
 static struct mine *mine;
 static uint32_t row_number;
 
-enum stage { RESERVED, HEADER, OPENED, COMMITTED, PARKED, CLOSED, FLUSHED, TORN, DAMAGED, BEHIND };
-static const char *const stages[] = {"reserved", "header",  "opened", "committed", "parked",
+enum stage {
+    RESERVED,
+    HEADER,
+    OPENED,
+    COMMITTED,
+    HIBERNATED,
+    CLOSED,
+    FLUSHED,
+    TORN,
+    DAMAGED,
+    BEHIND
+};
+static const char *const stages[] = {"reserved", "header",  "opened", "committed", "hibernated",
                                      "closed",   "flushed", "torn",   "damaged",   "behind"};
 enum { STAGES = BEHIND + 1 };
 
@@ -46,7 +57,7 @@ static void make(enum leat_durability durability, enum stage stage, bool incompl
                    last_extent(mine).bytes,
                0x33, 200);
     }
-    if (stage == PARKED) assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    if (stage == HIBERNATED) assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     if (stage != CLOSED && stage != FLUSHED) return;
     write_close(mine);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
@@ -102,7 +113,7 @@ static const char at_starts[] =
     " opened: 0 ; row 0 flags 0 more 0 extent 0 00000000; 1 arenas, 64 free\n"
     " committed: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 "
     "flags 4 more 0 extent 1248 a7231e42; 1 arenas, 60 free\n"
-    " parked: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
+    " hibernated: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
     "4 more 0 extent 1248 a7231e42; 1 arenas, 60 free\n"
     " closed: 0  kind 0 state 4 1344 of 1344 flushed in file 1344 behind 0 of 77 v4; row "
     "4 flags 5 more 0 extent 1344 14f07625; 1 arenas, 60 free\n"
@@ -123,7 +134,7 @@ static const char at_starts[] =
     "more 0 extent 1248 a48b6b74; 1 arenas, 60 free\n"
     " committed: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 "
     "flags 4 more 0 extent 1248 a48b6b74; 1 arenas, 60 free\n"
-    " parked: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
+    " hibernated: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
     "4 more 0 extent 1248 a48b6b74; 1 arenas, 60 free\n"
     " closed: 0  kind 0 state 4 1344 of 1344 memory in file 0 behind 0 of 77 v4; row 4 "
     "flags 6 more 0 extent 1344 b8756a89; 1 arenas, 60 free\n"
@@ -143,7 +154,7 @@ static const char at_starts[] =
     " opened: 0 ; row 0 flags 0 more 0 extent 0 00000000; 1 arenas, 64 free\n"
     " committed: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 "
     "flags 4 more 0 extent 1248 a7231e42; 1 arenas, 60 free\n"
-    " parked: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
+    " hibernated: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
     "4 more 0 extent 1248 a7231e42; 1 arenas, 60 free\n"
     " closed: 0  kind 0 state 4 1344 of 1344 flushed in file 1344 behind 0 of 77 v4; row "
     "4 flags 5 more 0 extent 1344 14f07625; 1 arenas, 60 free\n"
@@ -174,7 +185,7 @@ static const char at_starts[] =
     "more 0 extent 1248 00000000\n"
     "   segment 1 of log 5/0/0: its memory did not survive (another boot or another "
     "pool); 1248 bytes are in the file; 1 arenas, 60 free\n"
-    " parked: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
+    " hibernated: 0  kind 1 state 3 1248 of 1248 in file 1248 behind 0 of 77 v4; row 3 flags "
     "4 more 0 extent 1248 a48b6b74; 1 arenas, 60 free\n"
     " closed: 0  kind 2 state 4 1248 of 0 corrupt unwritten in file 0 behind 0 of 77 v4; "
     "row 4 flags 6 more 0 extent 1344 b8756a89\n"

@@ -334,7 +334,7 @@ static void rounds_that_fail_say_so_for_good(void **state)
 }
 
 /* Goal: a segment is hibernated only where the scanner finds the bytes that the request names. */
-static void rounds_park_what_is_whole_and_nothing_else(void **state)
+static void rounds_hibernate_what_is_whole_and_nothing_else(void **state)
 {
     (void)state;
     for (unsigned what = 0; what < 6; what++) {
@@ -354,7 +354,7 @@ static void rounds_park_what_is_whole_and_nothing_else(void **state)
                                       extent};
         if (what == 5) memset(seg->buffer, 0, 200); /* it never began */
         reqs[0] =
-            (struct leat_store_req){.kind = LEAT_STORE_PARK, .seg = seg, .on_done = on_answer};
+            (struct leat_store_req){.kind = LEAT_STORE_HIBERNATE, .seg = seg, .on_done = on_answer};
         seg->extent = wrong[what];
         op_count = 0;
         bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &reqs[0]);
@@ -380,7 +380,7 @@ static void rounds_park_what_is_whole_and_nothing_else(void **state)
     struct bench *bench = begin(7);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     leat_held_of(mine->seg)->slot.file->failed = true;
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_E_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_E_DISK);
     assert_non_null(mine->seg->buffer);
     bench_free(bench);
 }
@@ -423,7 +423,7 @@ static void rounds_answer_what_waited_for_a_file_that_failed(void **state)
     ask(bench, mine[0], LEAT_STORE_COMMIT);
     (void)fake_event_step(&bench->world);
     ask(bench, mine[1], LEAT_STORE_CLOSE);
-    ask(bench, mine[2], LEAT_STORE_PARK);
+    ask(bench, mine[2], LEAT_STORE_HIBERNATE);
     bench->world.fail_at = bench->world.op_count + 2; /* the sync of the first */
     fake_settle(&bench->world);
     for (unsigned i = 0; i < 3; i++) {
@@ -448,7 +448,7 @@ int main(void)
         cmocka_unit_test(rounds_run_beside_a_flush),
         cmocka_unit_test(rounds_keep_nobody_who_has_nothing_to_write),
         cmocka_unit_test(rounds_that_fail_say_so_for_good),
-        cmocka_unit_test(rounds_park_what_is_whole_and_nothing_else),
+        cmocka_unit_test(rounds_hibernate_what_is_whole_and_nothing_else),
         cmocka_unit_test(rounds_close_puts_the_bytes_first),
         cmocka_unit_test(rounds_answer_what_waited_for_a_file_that_failed),
     };

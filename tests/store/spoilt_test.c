@@ -35,8 +35,8 @@ static void spoilt_read_brings_nothing(void **state)
         {DISK, RESERVED, 0, LEAT_SEGMENT_OPEN, false},
         {DISK, COMMITTED, 0, LEAT_SEGMENT_OPEN, false},
         {DISK, COMMITTED, 1, LEAT_SEGMENT_OPEN, false}, /* memory was looked at in between */
-        {DISK, PARKED, 0, LEAT_SEGMENT_PARKED, false},
-        {MEM, PARKED, 0, LEAT_SEGMENT_PARKED, false},
+        {DISK, HIBERNATED, 0, LEAT_SEGMENT_HIBERNATED, false},
+        {MEM, HIBERNATED, 0, LEAT_SEGMENT_HIBERNATED, false},
         {MEM, COMMITTED, 0, LEAT_SEGMENT_OPEN, false},
         {MEM, CLOSED, 0, LEAT_SEGMENT_CLOSED, true},
     };
@@ -358,7 +358,7 @@ static void spoilt_rows_are_no_others(void **state)
     (void)state;
     enum { ROWS = LEAT_STORE_ROWS_PER_CHUNK };
     for (unsigned cut = 0; cut < 2; cut++) {
-        struct subject it = make(60 + cut, DISK, PARKED, NULL);
+        struct subject it = make(60 + cut, DISK, HIBERNATED, NULL);
         assert_int_equal(it.row, 0);
         struct leat_file *file = fake_file(&it.bench->world, "catalogue");
         if (cut) {
@@ -395,7 +395,7 @@ static void start_without_file(struct bench *bench, void (*change)(struct leat_r
 }
 static void place_in_turn(struct leat_row *rows)
 {
-    static const uint32_t units[] = {2, 0, 1}; /* parked, parked, reserved */
+    static const uint32_t units[] = {2, 0, 1}; /* hibernated, hibernated, reserved */
     for (uint32_t i = 0; i < 3; i++) {
         rows[i].slot_unit = units[i];
         leat_row_seal(&rows[i], i);
@@ -424,7 +424,7 @@ static void spoilt_rows_say_what_was_there(void **state)
             assert_int_equal(mine[i]->seg->row, i);
         }
         for (unsigned i = 0; i < 2; i++)
-            assert_int_equal(do_now(bench, mine[i], LEAT_STORE_PARK), LEAT_OK);
+            assert_int_equal(do_now(bench, mine[i], LEAT_STORE_HIBERNATE), LEAT_OK);
         start_without_file(bench, damaged ? damage_first : place_in_turn);
         const struct leat_found *found = found_of(bench, mine[2]);
         if (damaged) {
@@ -449,7 +449,7 @@ static void spoilt_row_keeps_free_places_from_all(void **state)
     struct bench *bench = bench_ready(66);
     struct mine *mine = opened(bench, DISK);
     (void)opened(bench, DISK);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     fake_kill(&bench->world);
     struct leat_row *rows = (void *)(fake_file(&bench->world, "catalogue")->now + LEAT_BLOCK_BYTES);
     rows[1].crc ^= 1;
@@ -466,11 +466,11 @@ static void spoilt_row_keeps_free_places_from_all(void **state)
     bench_free(bench);
 }
 
-/* ---- parked ---- */
+/* ---- hibernated ---- */
 
 /* Goal: a hibernated segment of which the file has other bytes, whole and of the same length, is not resumed by
  * them. */
-static void spoilt_parked_segment_is_not_resumed(void **state)
+static void spoilt_hibernated_segment_is_not_resumed(void **state)
 {
     (void)state;
     struct subject it = make(70, DISK, RESERVED, NULL);
@@ -479,7 +479,7 @@ static void spoilt_parked_segment_is_not_resumed(void **state)
     struct leat_trim trim = {.first_segment = 5};
     put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
     seal(mine);
-    assert_int_equal(do_now(it.bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(it.bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     mine->writer = before;
     mine->writer.bytes = in_memory(&it);
     trim.first_segment = 6;
@@ -489,23 +489,24 @@ static void spoilt_parked_segment_is_not_resumed(void **state)
     memcpy(in_file(&it), in_memory(&it), CAPACITY);
     assert_int_equal(do_now(it.bench, mine, LEAT_STORE_RESUME), LEAT_E_DAMAGED);
     assert_null(mine->seg->buffer);
-    assert_int_equal(mine->seg->state, LEAT_SEGMENT_PARKED);
+    assert_int_equal(mine->seg->state, LEAT_SEGMENT_HIBERNATED);
     assert_int_equal(it.bench->store->pool.given, 0);
     assert_int_equal(it.bench->store->complaint_count, 1);
     char says[100];
-    snprintf(says, sizeof says,
-             "parked segment 1 of log 1/0/3 is damaged in store/0 at 0: %u of %u bytes are valid",
-             mine->seg->extent.bytes, mine->seg->extent.bytes);
+    snprintf(
+        says, sizeof says,
+        "hibernated segment 1 of log 1/0/3 is damaged in store/0 at 0: %u of %u bytes are valid",
+        mine->seg->extent.bytes, mine->seg->extent.bytes);
     assert_non_null(strstr(it.bench->store->complaints[0], says));
     bench_free(it.bench);
 }
 
 /* Goal: the bytes in the slot of a hibernated segment are that segment only if both length and checksum are right. */
-static void spoilt_parked_segment_is_found_by_both(void **state)
+static void spoilt_hibernated_segment_is_found_by_both(void **state)
 {
     (void)state;
     for (unsigned what = 0; what < 3; what++) { /* as it is; other bytes; fewer */
-        struct subject it = make(72 + what, DISK, PARKED, NULL);
+        struct subject it = make(72 + what, DISK, HIBERNATED, NULL);
         fake_kill(&it.bench->world);
         if (what == 1) row_in_file(&it)->extent_crc ^= 1;
         if (what == 2) row_in_file(&it)->extent_bytes += 8;
@@ -513,7 +514,7 @@ static void spoilt_parked_segment_is_found_by_both(void **state)
         start_again(&it, false);
         const struct leat_found *found = found_of(it.bench, it.mine);
         assert_int_equal(found->kind, what ? LEAT_FOUND_LOST : LEAT_FOUND_MARK);
-        assert_int_equal(found->seg->state, what ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_PARKED);
+        assert_int_equal(found->seg->state, what ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_HIBERNATED);
         assert_int_equal(found->scan.damaged, what != 0);
         assert_int_equal(found->scan.acked_bytes, row_in_file(&it)->extent_bytes);
         bench_free(it.bench);
@@ -521,7 +522,7 @@ static void spoilt_parked_segment_is_found_by_both(void **state)
 }
 
 /* Goal: a hibernated segment that is full to its last block is found as it was hibernated. */
-static void spoilt_full_segment_is_found_parked(void **state)
+static void spoilt_full_segment_is_found_hibernated(void **state)
 {
     (void)state;
     struct subject it = make(71, DISK, RESERVED, NULL);
@@ -531,9 +532,9 @@ static void spoilt_full_segment_is_found_parked(void **state)
             sizeof(struct leat_trim));
     seal(mine);
     assert_true(last_extent(mine).bytes > CAPACITY - LEAT_BLOCK_BYTES);
-    assert_int_equal(do_now(it.bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(it.bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     start_again(&it, false);
-    (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED, ALL, NULL);
+    (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_HIBERNATED, ALL, NULL);
     bench_free(it.bench);
 }
 
@@ -646,7 +647,7 @@ static void spoilt_start_has_no_memory(void **state)
         for (unsigned last = 0; last < 2;
              last++) { /* its last allocation, as the first start had */
             struct subject it = make(100, durability, made, NULL);
-            spoil(&it, i / 20, made >= PARKED);
+            spoil(&it, i / 20, made >= HIBERNATED);
             assert_int_equal(start_with(&it, memory, calls), last ? LEAT_E_NO_MEMORY : LEAT_OK);
             assert_true(calls > 3);
             bench_free(it.bench);
@@ -671,9 +672,9 @@ int main(void)
         cmocka_unit_test(spoilt_rows_are_no_others),
         cmocka_unit_test(spoilt_rows_say_what_was_there),
         cmocka_unit_test(spoilt_row_keeps_free_places_from_all),
-        cmocka_unit_test(spoilt_full_segment_is_found_parked),
-        cmocka_unit_test(spoilt_parked_segment_is_found_by_both),
-        cmocka_unit_test(spoilt_parked_segment_is_not_resumed),
+        cmocka_unit_test(spoilt_full_segment_is_found_hibernated),
+        cmocka_unit_test(spoilt_hibernated_segment_is_found_by_both),
+        cmocka_unit_test(spoilt_hibernated_segment_is_not_resumed),
         cmocka_unit_test(spoilt_memory_is_no_damage_of_a_file),
         cmocka_unit_test(spoilt_unwritten_segment_is_repaired),
         cmocka_unit_test(spoilt_start_has_no_memory),

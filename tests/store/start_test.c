@@ -106,7 +106,7 @@ static void start_takes_no_other_segments_bytes(void **state)
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     assert_true(write_some(other, 50));
     assert_int_equal(do_now(bench, other, LEAT_STORE_COMMIT), LEAT_OK);
-    assert_int_equal(do_now(bench, third, LEAT_STORE_PARK),
+    assert_int_equal(do_now(bench, third, LEAT_STORE_HIBERNATE),
                      LEAT_OK); /* and the rows of the others */
     uint8_t *bytes = fake_file(&bench->world, "store/0")->now;
     assert_ptr_equal(mine->seg->file, fake_file(&bench->world, "store/0"));
@@ -139,7 +139,7 @@ static void start_that_ends_anywhere_forgets_no_lost_file(void **state)
             assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
             fake_pass(&bench->world, 10000000);
             struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
-            assert_int_equal(do_now(bench, other, LEAT_STORE_PARK),
+            assert_int_equal(do_now(bench, other, LEAT_STORE_HIBERNATE),
                              LEAT_OK); /* its row is synced */
             struct leat_file *file = fake_file(&bench->world, "store/0");
             memset(file->now + mine->seg->file_offset, 0, mine->seg->capacity);
@@ -191,7 +191,7 @@ static void start_without_memory_is_refused_or_tells_all(void **state)
         struct mine *mine = opened(bench, i % 2 ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
         assert_true(write_some(mine, 1 + i));
         if (i % 2) assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
-        if (i % 5 == 1) assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+        if (i % 5 == 1) assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
         if (i % 5 < 3 && i % 5 != 1) {
             write_close(mine);
             assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);

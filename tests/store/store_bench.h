@@ -33,7 +33,8 @@ struct mine {
     unsigned extent_count;
     uint64_t next_offset;
     uint32_t committed_bytes; /* answered */
-    bool asked, busy, dropped, drop_asked, parked, park_asked, resumed_since, closed, close_asked;
+    bool asked, busy, dropped, drop_asked, hibernated, hibernate_asked, resumed_since, closed,
+        close_asked;
     bool flushed, gone, evict_wanted, reserved;
     enum leat_segment_state state;
     struct leat_store_req req;
@@ -234,14 +235,14 @@ static inline void on_req_done(struct leat_store_req *req)
     case LEAT_STORE_COMMIT:
         mine->committed_bytes = req->to_bytes;
         break;
-    case LEAT_STORE_PARK:
+    case LEAT_STORE_HIBERNATE:
         assert_null(req->seg->buffer);
-        mine->state = LEAT_SEGMENT_PARKED;
-        mine->parked = true;
+        mine->state = LEAT_SEGMENT_HIBERNATED;
+        mine->hibernated = true;
         break;
     case LEAT_STORE_RESUME:
         mine->state = LEAT_SEGMENT_OPEN;
-        mine->parked = false;
+        mine->hibernated = false;
         assert_non_null(req->seg->buffer);
         mine->writer.bytes = req->seg->buffer;
         break;
@@ -278,12 +279,12 @@ static inline void ask(struct bench *bench, struct mine *mine, enum leat_store_r
                                         .to_bytes = last_extent(mine).bytes,
                                         .on_done = on_req_done,
                                         .owner = mine};
-    if (kind == LEAT_STORE_PARK || kind == LEAT_STORE_CLOSE) {
+    if (kind == LEAT_STORE_HIBERNATE || kind == LEAT_STORE_CLOSE) {
         mine->seg->extent = last_extent(mine);
         mine->seg->next_offset = mine->next_offset;
     }
-    if (kind == LEAT_STORE_PARK) mine->park_asked = true;
-    if (kind == LEAT_STORE_RESUME) mine->parked = false; /* the record may be erased already */
+    if (kind == LEAT_STORE_HIBERNATE) mine->hibernate_asked = true;
+    if (kind == LEAT_STORE_RESUME) mine->hibernated = false; /* the record may be erased already */
     if (kind == LEAT_STORE_CLOSE) mine->close_asked = true;
     if (kind == LEAT_STORE_DROP) mine->drop_asked = true;
     bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &mine->req);

@@ -45,7 +45,7 @@ static void store_whole_life_of_a_segment_keeps_its_bytes(void **state)
         assert_true(write_some(mine, 30));
         assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         assert_true(write_some(mine, 7));
-        assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+        assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), LEAT_OK);
         struct leat_scan scan;
         leat_scan_segment(mine->seg->buffer, mine->seg->capacity, &scan);
@@ -455,7 +455,7 @@ static void store_disk_full_refuses_reservations_only(void **state)
     assert_int_equal(told.again, 0);
     assert_true(write_some(mine, 9));
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
-    assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     bench->world.space_bytes = 0;
     struct mine *again = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
     fake_settle(&bench->world);

@@ -7,7 +7,7 @@
 
 #include "store/row.h"
 
-enum made { RESERVED, COMMITTED, PARKED, CLOSED, FLUSHED };
+enum made { RESERVED, COMMITTED, HIBERNATED, CLOSED, FLUSHED };
 #define MEM  LEAT_DURABILITY_MEMORY
 #define DISK LEAT_DURABILITY_DISK
 
@@ -65,7 +65,7 @@ static inline struct subject make(uint64_t seed, enum leat_durability durability
         fake_settle(&bench->world);
         assert_int_equal(other->rc, LEAT_OK);
     }
-    if (made == PARKED) assert_int_equal(do_now(bench, mine, LEAT_STORE_PARK), LEAT_OK);
+    if (made == HIBERNATED) assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     if (made == CLOSED || made == FLUSHED) {
         write_close(mine);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);

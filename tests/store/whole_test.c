@@ -93,10 +93,10 @@ static void disk_segment_closes(struct mine *mine)
     disk_segment_goes(mine);
 }
 
-static void disk_segment_is_parked(struct mine *mine)
+static void disk_segment_is_hibernated(struct mine *mine)
 {
     passes(20);
-    asks(mine, LEAT_STORE_PARK);
+    asks(mine, LEAT_STORE_HIBERNATE);
     settles();
     show();
     TRACE_IS(
@@ -191,7 +191,7 @@ static void segment_of_a_disk_stream_lives(void **state)
         " committed 16384 last +0.000 wake +10000.000\n"
         " 1 state 2 nowhere at 0/0 memory 0 extent 0 00000000 in file 9888; row 0 state 2 flags 2 "
         "more 0 extent 9888 00000000 offsets 1000 0 at 0/0 in 0\n");
-    disk_segment_is_parked(mine);
+    disk_segment_is_hibernated(mine);
 }
 
 static void memory_segments_go(struct mine **mine)
@@ -323,7 +323,7 @@ static void segments_of_a_memory_stream_are_flushed(void **state)
         write_close(mine[i]);
         asks(mine[i], LEAT_STORE_CLOSE);
     }
-    asks(mine[2], LEAT_STORE_PARK);
+    asks(mine[2], LEAT_STORE_HIBERNATE);
     settles();
     show();
     TRACE_IS(
@@ -361,7 +361,7 @@ static void lives_begin(void)
         asks(lives[i], LEAT_STORE_COMMIT);
         settles();
     }
-    asks(lives[2], LEAT_STORE_PARK);
+    asks(lives[2], LEAT_STORE_HIBERNATE);
     settles();
     write_close(lives[3]);
     asks(lives[3], LEAT_STORE_CLOSE);

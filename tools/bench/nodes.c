@@ -210,10 +210,10 @@ void bench_nodes_json(FILE *out, const struct bench_nodes *nodes)
     fprintf(out,
             ",\"replicated_bytes\":%" PRIu64 ",\"replicated_writes\":%" PRIu64
             ",\"segments\":%" PRIu64 ",\"control_rpcs\":%" PRIu64 ",\"open_rpcs\":%" PRIu64
-            ",\"park_rpcs\":%" PRIu64 ",\"resume_rpcs\":%" PRIu64 ",\"flush_rpcs\":%" PRIu64
+            ",\"hibernate_rpcs\":%" PRIu64 ",\"resume_rpcs\":%" PRIu64 ",\"flush_rpcs\":%" PRIu64
             ",\"other_rpcs\":%" PRIu64 ",\"lost_backups\":%" PRIu64 ",\"transports\":[",
             sum.replicated_bytes, sum.writes, sum.segments, sum.control_rpcs, sum.open_rpcs,
-            sum.park_rpcs, sum.resume_rpcs, sum.flush_rpcs, sum.other_rpcs, sum.lost_backups);
+            sum.hibernate_rpcs, sum.resume_rpcs, sum.flush_rpcs, sum.other_rpcs, sum.lost_backups);
     bool first = true;
     for (unsigned kind = 1; kind < LEAT_RMEM_KINDS; kind++) {
         if (!(sum.transports >> kind & 1)) continue;

@@ -212,9 +212,9 @@ static void segment_json(struct copies_print *print, struct leat_msg_reader *rea
         if (reader->failed) break;
         printf("%s{\"node\":", i ? "," : "");
         cli_json_string(stdout, copy.node.bytes ? copy.node.text : "", copy.node.bytes);
-        printf(",\"complete\":%s,\"closed\":%s,\"parked\":%s,\"bytes\":%u}",
+        printf(",\"complete\":%s,\"closed\":%s,\"hibernated\":%s,\"bytes\":%u}",
                copy.complete ? "true" : "false", copy.closed ? "true" : "false",
-               copy.parked ? "true" : "false", copy.bytes);
+               copy.hibernated ? "true" : "false", copy.bytes);
     }
     printf("]}");
 }

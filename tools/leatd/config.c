@@ -32,7 +32,7 @@ const char leatd_help[] =
     "  --default-replication-factor N   copies of such a topic (default: 1)\n"
     "  --offsets-retention SECONDS  delete consumer groups and their offsets after this time\n"
     "                       without a member or a commit, at least 60 (default: never)\n"
-    "  --park-after SECONDS an idle log gives its buffer back after this time (default: 60)\n"
+    "  --hibernate-after SECONDS an idle log gives its buffer back after this time (default: 60)\n"
     "  --connections-per-address N  most connections of clients from one address, on all\n"
     "                       ports together (default: 16384)\n"
     "  --scrub BYTES        bytes per second of closed segments that are checked in the\n"
@@ -109,7 +109,7 @@ static const struct option options[] = {
     {"default-replication-factor", OPTION_COUNT, AT(default_replication_factor), 1,
      LEAT_COPIES_MAX},
     {"offsets-retention", OPTION_SECONDS, AT(offsets_retention_us), 60, 100ull * 365 * 24 * 3600},
-    {"park-after", OPTION_SECONDS, AT(park_after_us), 1, 365ull * 24 * 3600},
+    {"hibernate-after", OPTION_SECONDS, AT(hibernate_after_us), 1, 365ull * 24 * 3600},
     {"connections-per-address", OPTION_COUNT, AT(connections_per_address), 1, UINT32_MAX},
     {"scrub", OPTION_BYTES, AT(scrub_bytes_per_second), 0, UINT64_MAX / 2},
 };

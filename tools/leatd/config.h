@@ -38,7 +38,7 @@ struct leatd_config {
     uint32_t ping_ms, suspect_ms, confirm_ms; /* 0: defaults */
     uint32_t cores;                           /* 0: all */
     uint64_t memory_bytes;                    /* 0: a quarter of the machine's */
-    uint64_t park_after_us;
+    uint64_t hibernate_after_us;
     uint64_t offsets_retention_us;
     uint64_t scrub_bytes_per_second;
     uint32_t connections_per_address; /* 0: the default */

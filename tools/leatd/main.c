@@ -387,7 +387,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .heap_bytes = heap_bytes,
         .heap_trim = heap_trim,
         .auto_create = config->auto_create,
-        .park_after_us = config->park_after_us,
+        .hibernate_after_us = config->hibernate_after_us,
         .offsets_retention_us = config->offsets_retention_us,
         .connections_per_address = connections_per_address(config),
         .scrub_bytes_per_second = config->scrub_bytes_per_second,
@@ -504,8 +504,8 @@ static void ask_to_stop(struct server *server)
 /* SUBTLE: a start that is asked to stop ends as if killed.
  *  1. A server is killed. Of level memory, segments that were open then are in the shared memory alone.
  *  2. The server starts anew, and is asked to stop before its logs are there.
- *  3. If the stop was one in order, no log would park these segments, all else would be flushed, and the shared memory
- *     would be given up, with acked records in it. */
+ *  3. If the stop was one in order, no log would hibernate these segments, all else would be flushed, and the shared
+ *     memory would be given up, with acked records in it. */
 static void end_before_ready(void)
 {
     leat_node_log_info("asked to stop before it was ready: its memory stays for the next start");
