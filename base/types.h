@@ -48,11 +48,11 @@ struct leat_position {
 };
 
 /* (length, CRC) names a segment prefix's bytes: see wire/entry.h. */
-struct leat_extent {
+struct leat_prefix_id {
     uint32_t bytes;
     uint32_t crc;
 };
-static inline bool leat_extent_equal(struct leat_extent a, struct leat_extent b)
+static inline bool leat_prefix_id_equal(struct leat_prefix_id a, struct leat_prefix_id b)
 {
     return a.bytes == b.bytes && a.crc == b.crc;
 }

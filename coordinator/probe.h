@@ -47,7 +47,8 @@ struct leat_attempt_log {
     enum leat_recover_decision decision;
     bool undecided; /* it waits, as no node that answered has its end */
     struct leat_tail_record tail;
-    struct leat_extent before; /* of the segment before the tail, if needed; bytes 0: not needed */
+    struct leat_prefix_id
+        before; /* of the segment before the tail, if needed; bytes 0: not needed */
     /* Of its streamlet. */
     bool takes;     /* it gets an owner; else its owner lives */
     uint64_t owner; /* this incarnation */

@@ -59,7 +59,7 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
     if (drop) {
         slot->dropping = true;
         log->drops++;
-        if (slot->closed) log->closed_bytes -= slot->seg->extent.bytes;
+        if (slot->closed) log->closed_bytes -= slot->seg->prefix_id.bytes;
         if (slot->seg->buffer) log->memory_bytes -= slot->seg->capacity;
         struct log_open *open = log_open_of(log, slot->seg);
         if (open) {
@@ -180,7 +180,7 @@ static bool hibernate_start(struct leat_log *log)
     struct leat_segment *seg = log->head.seg;
     struct log_slot *slot = log_slot_find(log, seg->id.v);
     if (!log_slot_is_unpinned(slot)) return false;
-    seg->extent = (struct leat_extent){log->head.writer.used, log->head.writer.chain};
+    seg->prefix_id = (struct leat_prefix_id){log->head.writer.used, log->head.writer.chain};
     seg->next_offset = log->next_offset;
     log_hibernating_enter(log, LOG_HIBERNATING);
     slot->changing = true;

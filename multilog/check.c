@@ -33,7 +33,7 @@ static void sums_check(const struct leat_log *log)
     for (uint32_t i = 0; i < log->slot_count; i++) {
         const struct log_slot *slot = log_slot_at(log, i);
         if (slot->changing) return;
-        if (slot->closed) closed_bytes += slot->seg->extent.bytes;
+        if (slot->closed) closed_bytes += slot->seg->prefix_id.bytes;
         if (slot->seg->buffer) memory_bytes += slot->seg->capacity;
         reads += slot->file_reads;
     }

@@ -203,9 +203,9 @@ struct leat_log {
     /* Writing. */
     struct log_open head, old; /* old: rolled away from, its close entry not yet safe */
     uint64_t next_offset;
-    uint64_t next_segment;       /* id of the next segment to start */
-    struct leat_extent previous; /* of next_segment - 1, when there is no head */
-    uint64_t gathered_us;        /* last append: the clocks, read once a turn */
+    uint64_t next_segment;          /* id of the next segment to start */
+    struct leat_prefix_id previous; /* of next_segment - 1, when there is no head */
+    uint64_t gathered_us;           /* last append: the clocks, read once a turn */
     int64_t gathered_wall_ms;
     _Atomic uint64_t acked_offset;
     struct leat_list waiting; /* struct leat_append by ack_position */

@@ -19,7 +19,7 @@ static void take_segments(struct leat_log *log, struct leat_segment *const *segs
         log_segment_own(log, seg);
         log_slot_push(log, seg);
         log_slot_at(log, (uint32_t)i)->closed = true;
-        log->closed_bytes += seg->extent.bytes;
+        log->closed_bytes += seg->prefix_id.bytes;
         if (seg->buffer) log->memory_bytes += seg->capacity;
         if (leat_segment_is_damaged(seg))
             (void)log_slot_is_repaired(log, log_slot_at(log, (uint32_t)i));

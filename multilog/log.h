@@ -91,8 +91,8 @@ struct leat_log_options {
 
 /* What the log begins with: the result of recovery, or nothing for a new log. */
 struct leat_log_tail {
-    uint64_t next_segment;       /* id of the first segment to write */
-    struct leat_extent previous; /* of next_segment - 1 */
+    uint64_t next_segment;          /* id of the first segment to write */
+    struct leat_prefix_id previous; /* of next_segment - 1 */
     uint64_t next_offset;
     bool jumped; /* data was given up before next_offset: the chain starts anew */
     /* The log's older segments are still on other nodes and come by leat_log_segment_add(): reads of them wait until
@@ -361,7 +361,7 @@ bool leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, b
 /** The segment's bytes are here, to be written over the corrupt bytes. The segment is not dropped, and the log does
  * not end, before leat_log_repair_end(). NULL: the log has no use for the segment any more. */
 struct leat_segment *leat_log_repair_begin(struct leat_log *log, struct leat_segment_id segment,
-                                           struct leat_extent extent);
+                                           struct leat_prefix_id prefix_id);
 /** rc: the store's answer. Returns true when the repair is over. LEAT_OK: the file has the right bytes now, and reads
  * go on. LEAT_E_INVALID: the segment has no place of its own in a file, as leat_log_repair_give_up(). Returns false at
  * LEAT_E_NOT_FOUND: this node's memory does not have the bytes, and another node is asked. Returns false at all other

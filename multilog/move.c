@@ -10,14 +10,14 @@
 /* ---- at the old owner ---- */
 
 /* The prefix of a segment that is safe: it ends with a trailer. */
-static struct leat_extent safe_extent(const struct log_open *open)
+static struct leat_prefix_id safe_prefix_id(const struct log_open *open)
 {
     struct leat_entry trailer;
     if (open->safe_bytes == open->writer.used)
-        return (struct leat_extent){open->writer.used, open->writer.chain};
+        return (struct leat_prefix_id){open->writer.used, open->writer.chain};
     memcpy(&trailer, open->seg->buffer + open->safe_bytes - sizeof trailer, sizeof trailer);
     LEAT_ASSERT_CMP(trailer.type, ==, LEAT_ENTRY_TRAILER);
-    return (struct leat_extent){open->safe_bytes, trailer.crc};
+    return (struct leat_prefix_id){open->safe_bytes, trailer.crc};
 }
 
 /* SUBTLE: a log that a failed flush has stopped ends where it is safe, not at the last written batch.
@@ -41,7 +41,7 @@ static void safe_end(const struct leat_log *log, struct leat_log_tail *out_tail)
         return;
     }
     *out_tail = (struct leat_log_tail){.next_segment = open->seg->id.v + 1,
-                                       .previous = safe_extent(open),
+                                       .previous = safe_prefix_id(open),
                                        .next_offset = open->safe_offset};
 }
 
@@ -57,7 +57,7 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
     struct leat_log_tail safe = *out_tail;
     if (log->state == LEAT_LOG_STOPPED) safe_end(log, &safe);
     out_tail->next_segment = head->seg->id.v + 1;
-    out_tail->previous = (struct leat_extent){head->writer.used, head->writer.chain};
+    out_tail->previous = (struct leat_prefix_id){head->writer.used, head->writer.chain};
     if (log->state == LEAT_LOG_STOPPED &&
         (safe.next_offset == out_tail->next_offset || !LEAT_BUG(ENDS_UNSAFE)))
         *out_tail = safe;
@@ -133,7 +133,7 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
     /* The store's event that the segment is flushed, if there was one, was lost on the way here. */
     if (!seg->buffer) seg->flushed = true;
     log_segment_own(log, seg);
-    log->closed_bytes += seg->extent.bytes;
+    log->closed_bytes += seg->prefix_id.bytes;
     if (seg->buffer) log->memory_bytes += seg->capacity;
     if (leat_segment_is_damaged(seg)) (void)log_slot_is_repaired(log, &slots[at]);
     log_mark_dirty(log); /* reads may wait for this segment */

@@ -145,11 +145,11 @@ static leat_err read_short(struct leat_log *log, struct leat_read *read, struct 
         leat_node_log_error(
             "log %u/%u/%u of %s: segment %llu is damaged at %u: offsets %llu to %llu are not there",
             log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
-            log->stream_name, (unsigned long long)seg->id.v, seg->extent.bytes,
+            log->stream_name, (unsigned long long)seg->id.v, seg->prefix_id.bytes,
             (unsigned long long)seg->next_offset, (unsigned long long)after->seg->base_offset - 1);
     slot->damage_told = true;
     read->segment = seg->id.v;
-    log_read_place_set(read, seg->extent.bytes);
+    log_read_place_set(read, seg->prefix_id.bytes);
     read->next.v = after->seg->base_offset;
     return read_end(read, LEAT_E_DAMAGED);
 }
@@ -178,7 +178,7 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
         return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
     }
     if (end == LOG_WALK_NO_BOUNDARY) return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
-    bool over = at == seg->extent.bytes && slot->closed;
+    bool over = at == seg->prefix_id.bytes && slot->closed;
     if (read->iov_count) {
         hint_put(log, read);
         if (over && read->next.v == seg->next_offset && !ends_short(log, slot))
@@ -201,7 +201,7 @@ static uint32_t segment_limit(const struct leat_log *log, const struct leat_segm
 {
     if (seg == log->head.seg) return log->head.writer.sealed_bytes;
     if (seg == log->old.seg) return log->old.writer.sealed_bytes;
-    return seg->extent.bytes;
+    return seg->prefix_id.bytes;
 }
 
 /* Where the walk starts, as far as that is known without the file. */
@@ -213,7 +213,7 @@ static bool floor_find(const struct leat_log *log, const struct leat_segment *se
     const struct leat_close *close = NULL;
     if (seg == log->head.seg) close = &log->head.index->close;
     if (seg == log->old.seg) close = &log->old.index->close;
-    if (!close && buffer) close = leat_index_find(buffer, 0, seg->extent.bytes);
+    if (!close && buffer) close = leat_index_find(buffer, 0, seg->prefix_id.bytes);
     if (close) *out_at = leat_index_floor(close, target, seg->base_offset);
     return close != NULL || buffer != NULL ||
            (target->kind == LEAT_TARGET_POSITION && target->position == 0);
@@ -280,7 +280,7 @@ static leat_err read_file(struct leat_log *log, struct leat_read *read, struct l
     struct leat_target target = target_of(read);
     uint32_t at;
     if (floor_find(log, slot->seg, &target, NULL, &at)) return window_read(log, read, slot, at);
-    uint32_t end = slot->seg->extent.bytes;
+    uint32_t end = slot->seg->prefix_id.bytes;
     uint32_t from = end > LEAT_INDEX_TAIL_BYTES_MAX ? end - LEAT_INDEX_TAIL_BYTES_MAX : 0;
     return file_read(log, read, slot, from, end - from, PHASE_INDEX);
 }
@@ -303,7 +303,7 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
     const struct leat_segment *seg = slot->seg;
     if (read->phase == PHASE_JOINT) {
         uint32_t count = (uint32_t)read->io.done_bytes;
-        uint32_t end = leat_log_start_end(read->disk_buffer, count, seg->extent.bytes);
+        uint32_t end = leat_log_start_end(read->disk_buffer, count, seg->prefix_id.bytes);
         if (end > count && count == BLOCK_BYTES) /* read once more, so much */
             return file_read(log, read, slot, 0, end, PHASE_JOINT);
         struct leat_start start;
@@ -323,7 +323,7 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
         return read_damaged(log, read, view.end);
     if (read->phase == PHASE_INDEX) {
         const struct leat_close *close =
-            leat_index_find(read->disk_buffer, read->file_from, seg->extent.bytes);
+            leat_index_find(read->disk_buffer, read->file_from, seg->prefix_id.bytes);
         at = close ? leat_index_floor(close, &target, seg->base_offset) : 0;
         /* Small segments come whole with their index. */
         if (read->file_from != 0) return window_read(log, read, slot, at);
@@ -414,7 +414,7 @@ static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct 
     if (readable && after->joint == LOG_JOINT_UNKNOWN) {
         struct leat_segment *seg = after->seg;
         if (seg->buffer && !after->changing) {
-            joint_note(log, after, seg->buffer, seg->extent.bytes);
+            joint_note(log, after, seg->buffer, seg->prefix_id.bytes);
         } else {
             if (!read->disk_buffer) return LEAT_E_NO_MEMORY;
             read->segment = seg->id.v;

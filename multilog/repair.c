@@ -60,7 +60,7 @@ static bool is_over(const struct leat_log *log)
 }
 
 struct leat_segment *leat_log_repair_begin(struct leat_log *log, struct leat_segment_id segment,
-                                           struct leat_extent extent)
+                                           struct leat_prefix_id prefix_id)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
     struct log_slot *slot = log_slot_find(log, segment.v);
@@ -68,7 +68,7 @@ struct leat_segment *leat_log_repair_begin(struct leat_log *log, struct leat_seg
     /* The segment was given up while its bytes were written, and is asked for again: one writes at a time. */
     if (slot->repair_held) return NULL;
     struct leat_segment *seg = slot->seg;
-    if (!leat_extent_equal(seg->extent, extent)) return NULL;
+    if (!leat_prefix_id_equal(seg->prefix_id, prefix_id)) return NULL;
     /* As a read of its file does. */
     slot->file_reads++;
     log->reads_in_flight++;

@@ -39,7 +39,7 @@ static bool segment_has_expired(const struct leat_log *log, const struct leat_se
         return true;
     /* The newest retention_bytes stay: otherwise a log of one large segment would lose all its records. */
     return settings->retention_bytes > 0 &&
-           bytes - (LEAT_BUG(SIZE_TAKES_LAST) ? 0 : seg->extent.bytes) >=
+           bytes - (LEAT_BUG(SIZE_TAKES_LAST) ? 0 : seg->prefix_id.bytes) >=
                (uint64_t)settings->retention_bytes;
 }
 
@@ -92,7 +92,7 @@ void log_retain(struct leat_log *log)
         if (last && slot->seg->base_offset == slot->seg->next_offset) break;
         bool given_up = slot->seg->next_offset <= log->first_offset;
         if (!given_up && !segment_has_expired(log, slot->seg, now_ms, bytes)) break;
-        bytes -= slot->seg->extent.bytes;
+        bytes -= slot->seg->prefix_id.bytes;
         count++;
     }
     if (count == 0) return;

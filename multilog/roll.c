@@ -209,7 +209,7 @@ void log_drop_next(struct leat_log *log)
 /* ---- the start entry ---- */
 
 static void start_encode(const struct leat_log *log, uint8_t *out, uint32_t bytes,
-                         struct leat_extent previous)
+                         struct leat_prefix_id previous)
 {
     const struct leat_log_app *app = &log->options.app;
     size_t producer_bytes = leat_producers_encoded_bytes(&log->producers);
@@ -269,7 +269,7 @@ static void start_write(struct leat_log *log, const uint8_t *payload, uint32_t b
  *  3. The trailer holds N's acked length, which may grow meanwhile: the value used in the
  *     computation is kept and used again.
  */
-static struct leat_extent close_write(struct leat_log *log, struct log_open *open)
+static struct leat_prefix_id close_write(struct leat_log *log, struct log_open *open)
 {
     if (open->writer.used > open->writer.sealed_bytes) {
         (void)leat_entry_seal(&open->writer, open->acked_bytes);
@@ -286,8 +286,8 @@ static struct leat_extent close_write(struct leat_log *log, struct log_open *ope
     open->close_acked_bytes = open->acked_bytes;
     /* The same call that will write it later, on a copy of the writer and of what lies there. */
     struct leat_entry trailer = {.type = LEAT_ENTRY_TRAILER, .base_offset = open->acked_bytes};
-    return (struct leat_extent){open->writer.used + LEAT_ENTRY_HEADER_BYTES,
-                                leat_entry_trailer_crc(open->writer.chain, &trailer)};
+    return (struct leat_prefix_id){open->writer.used + LEAT_ENTRY_HEADER_BYTES,
+                                   leat_entry_trailer_crc(open->writer.chain, &trailer)};
 }
 
 /* By this log's pace alone: when the pool is short, the store refuses. */
@@ -314,7 +314,7 @@ static void roll(struct leat_log *log)
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
         return;
     }
-    struct leat_extent previous = log->previous;
+    struct leat_prefix_id previous = log->previous;
     /* Requests to begin later, and to leave, say nothing about how fast the log grows. */
     bool paced = log->room_wanted;
     log->roll_wanted = log->leave_wanted = false;
@@ -323,7 +323,7 @@ static void roll(struct leat_log *log)
         previous = close_write(log, &log->head);
         if (paced) pace_note(log);
         log->old = log->head;
-        log->old.seg->extent = previous;
+        log->old.seg->prefix_id = previous;
     } else {
         log->rolled_us = log_now(log);
     }
@@ -402,18 +402,18 @@ void log_step_close(struct leat_log *log)
     if (!old->seg || log->state == LEAT_LOG_STOPPED) return;
     if (!log_old_close_is_sealed(log)) {
         if (log->head.safe_bytes < log->head.start_end && !LEAT_BUG(CLOSE_BEFORE_START)) return;
-        struct leat_extent extent = leat_entry_seal(&old->writer, old->close_acked_bytes);
-        LEAT_ASSERT_CMP(extent.bytes, ==, old->seg->extent.bytes);
-        LEAT_ASSERT_CMP(extent.crc, ==, old->seg->extent.crc);
+        struct leat_prefix_id prefix_id = leat_entry_seal(&old->writer, old->close_acked_bytes);
+        LEAT_ASSERT_CMP(prefix_id.bytes, ==, old->seg->prefix_id.bytes);
+        LEAT_ASSERT_CMP(prefix_id.crc, ==, old->seg->prefix_id.crc);
     }
-    if (old->safe_bytes < old->seg->extent.bytes || log->closing) return;
+    if (old->safe_bytes < old->seg->prefix_id.bytes || log->closing) return;
     struct leat_segment *seg = old->seg;
     seg->state = LEAT_SEGMENT_CLOSED;
     log_slot_find(log, seg->id.v)->closed = true;
     seg->next_offset = old->index->close.next_offset;
     seg->max_timestamp_ms = old->max_timestamp_ms;
     seg->written_ms = log->gathered_wall_ms;
-    log->closed_bytes += seg->extent.bytes;
+    log->closed_bytes += seg->prefix_id.bytes;
     leat_index_destroy(&old->index);
     *old = (struct log_open){0};
     log_step_seal(log); /* batches that had to wait for the close */

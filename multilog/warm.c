@@ -211,8 +211,8 @@ static bool warm_checked(struct leat_log *log, const uint8_t *bytes)
 {
     const struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
     struct leat_scan scan;
-    leat_scan_segment(bytes, seg->extent.bytes, &scan);
-    if (leat_scan_is(&scan, seg->extent)) return true;
+    leat_scan_segment(bytes, seg->prefix_id.bytes, &scan);
+    if (leat_scan_is(&scan, seg->prefix_id)) return true;
     warm_damaged(log, "its bytes do not match the recorded length and checksum");
     return false;
 }
@@ -221,7 +221,7 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
 {
     const struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
     if (!warm_checked(log, bytes)) return;
-    leat_err rc = warm_replay(log, bytes, seg->extent.bytes);
+    leat_err rc = warm_replay(log, bytes, seg->prefix_id.bytes);
     if (rc == LEAT_E_NO_MEMORY) {
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
         return;
@@ -272,7 +272,7 @@ static void front_from_whole(struct leat_log *log, const uint8_t *bytes)
     struct leat_trim trim = {0}, first = {0};
     uint32_t at = 0;
     const struct leat_entry *entry;
-    while ((entry = leat_entry_at(bytes, seg->extent.bytes, at)) != NULL) {
+    while ((entry = leat_entry_at(bytes, seg->prefix_id.bytes, at)) != NULL) {
         const uint8_t *payload = bytes + at + LEAT_ENTRY_HEADER_BYTES;
         if (entry->type == LEAT_ENTRY_START) {
             memcpy(&start, payload, sizeof start);
@@ -332,8 +332,8 @@ static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_
 {
     struct leat_start start;
     uint64_t held = log_slot_at(log, 0)->seg->id.v;
-    uint32_t end =
-        leat_log_start_end(bytes, count, log_slot_at(log, log->slot_count - 1)->seg->extent.bytes);
+    uint32_t end = leat_log_start_end(bytes, count,
+                                      log_slot_at(log, log->slot_count - 1)->seg->prefix_id.bytes);
     if (end > count) {
         log->front_bytes = end;
         return; /* read once more, so much */
@@ -352,7 +352,7 @@ static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_
 /* How many bytes of the last segment may hold the start entry. */
 static uint32_t front_wanted(const struct leat_log *log)
 {
-    uint32_t all = log_slot_at(log, log->slot_count - 1)->seg->extent.bytes;
+    uint32_t all = log_slot_at(log, log->slot_count - 1)->seg->prefix_id.bytes;
     uint32_t some = log->front_bytes ? log->front_bytes : BLOCK_BYTES;
     return some < all ? some : all;
 }
@@ -361,7 +361,7 @@ static void on_warm_read(struct leat_disk_io *io)
 {
     struct leat_log *log = io->owner;
     struct log_slot *last = log_slot_at(log, log->slot_count - 1);
-    uint32_t wanted = last->seg->extent.bytes;
+    uint32_t wanted = last->seg->prefix_id.bytes;
     log->warming = false;
     last->file_reads--;
     if (log->restored == LOG_FRONT_UNKNOWN) wanted = front_wanted(log);
@@ -414,11 +414,12 @@ void log_step_front(struct leat_log *log)
     struct log_slot *last = log_slot_at(log, log->slot_count - 1);
     if (last->seg->buffer) {
         log_warm_leave(log);
-        front_from_block(log, last->seg->buffer, last->seg->extent.bytes);
+        front_from_block(log, last->seg->buffer, last->seg->prefix_id.bytes);
         if (log_front_is_unknown(log)) front_from_whole(log, last->seg->buffer);
     } else {
         warm_read(log, last,
-                  log->restored == LOG_FRONT_UNTOLD ? last->seg->extent.bytes : front_wanted(log));
+                  log->restored == LOG_FRONT_UNTOLD ? last->seg->prefix_id.bytes
+                                                    : front_wanted(log));
     }
 }
 
@@ -445,6 +446,6 @@ void log_step_warm(struct leat_log *log)
         log_warm_leave(log);
         warm_from(log, last->seg->buffer);
     } else {
-        warm_read(log, last, last->seg->extent.bytes);
+        warm_read(log, last, last->seg->prefix_id.bytes);
     }
 }

@@ -13,13 +13,13 @@ static void on_read_back(struct leat_disk_io *io)
     struct leat_store *store = held->store;
     struct leat_segment *seg = req->seg;
     leat_err rc = io->rc;
-    if (!rc && io->done_bytes < seg->extent.bytes) rc = LEAT_E_DAMAGED;
+    if (!rc && io->done_bytes < seg->prefix_id.bytes) rc = LEAT_E_DAMAGED;
     if (!rc) {
         /* The slot may hold older bytes after the hibernated prefix. */
-        memset(seg->buffer + seg->extent.bytes, 0, seg->capacity - seg->extent.bytes);
+        memset(seg->buffer + seg->prefix_id.bytes, 0, seg->capacity - seg->prefix_id.bytes);
         struct leat_scan scan;
-        leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
-        if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
+        leat_scan_segment(seg->buffer, seg->prefix_id.bytes, &scan);
+        if (scan.bytes != seg->prefix_id.bytes || scan.crc != seg->prefix_id.crc) {
             rc = LEAT_E_DAMAGED;
             leat_store_complain(store,
                                 "hibernated segment %llu of log %u/%u/%u is damaged in store/%u at "
@@ -27,7 +27,7 @@ static void on_read_back(struct leat_disk_io *io)
                                 (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
                                 seg->log.log, held->slot.file->number,
                                 (unsigned long long)seg->file_offset, scan.bytes,
-                                seg->extent.bytes);
+                                seg->prefix_id.bytes);
         }
     }
     if (rc) {
@@ -68,7 +68,7 @@ void leat_memory_got_buffer(struct leat_store *store, struct leat_store_req *req
         .file = seg->file,
         .offset = seg->file_offset,
         .buffer = buffer,
-        .bytes = LEAT_ALIGN_UP(seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES),
+        .bytes = LEAT_ALIGN_UP(seg->prefix_id.bytes, (uint32_t)LEAT_BLOCK_BYTES),
         .on_done = on_read_back,
         .owner = req,
     };

@@ -33,7 +33,7 @@ bool leat_row_valid(const struct leat_row *row, uint32_t number)
     if (row->state == LEAT_SEGMENT_FREE) return true;
     /* A place begins at a multiple of its size, so it does not reach beyond the file either. */
     return row->capacity >= LEAT_SEGMENT_BYTES_MIN && row->capacity <= LEAT_SEGMENT_BYTES_MAX &&
-           (row->capacity & (row->capacity - 1)) == 0 && row->extent_bytes <= row->capacity &&
+           (row->capacity & (row->capacity - 1)) == 0 && row->prefix_id_bytes <= row->capacity &&
            row->durability <= LEAT_DURABILITY_DISK && row->slot_file < LEAT_STORE_FILES_MAX &&
            row->slot_unit < LEAT_STORE_FILE_BYTES / LEAT_SLOT_UNIT_BYTES &&
            row->slot_unit % (row->capacity / LEAT_SLOT_UNIT_BYTES) == 0;

@@ -26,7 +26,7 @@ static leat_err run(struct leat_store *store, enum leat_disk_kind kind, struct l
 /* Are the bytes up to the cut the decided bytes? Bytes after the cut are cleared in memory, so that a start that
  * finds the segment open again finds this length. */
 static leat_err prefix_check(struct leat_store *store, struct leat_segment *seg,
-                             struct leat_extent extent, struct leat_scan *out_scan)
+                             struct leat_prefix_id prefix_id, struct leat_scan *out_scan)
 {
     const uint8_t *bytes = seg->buffer;
     if (!bytes) {
@@ -34,27 +34,28 @@ static leat_err prefix_check(struct leat_store *store, struct leat_segment *seg,
         leat_err rc = leat_store_scratch(store);
         if (!rc)
             rc = run(store, LEAT_DISK_READ, seg->file, seg->file_offset, store->scratch,
-                     LEAT_ALIGN_UP(extent.bytes, (uint32_t)LEAT_BLOCK_BYTES));
+                     LEAT_ALIGN_UP(prefix_id.bytes, (uint32_t)LEAT_BLOCK_BYTES));
         if (rc) return rc;
         bytes = store->scratch;
     }
-    leat_scan_segment(bytes, extent.bytes, out_scan);
+    leat_scan_segment(bytes, prefix_id.bytes, out_scan);
     if (!leat_judge_header_matches(store, seg, out_scan) || !out_scan->started ||
-        out_scan->bytes != extent.bytes || out_scan->crc != extent.crc)
+        out_scan->bytes != prefix_id.bytes || out_scan->crc != prefix_id.crc)
         return LEAT_E_DAMAGED;
-    if (seg->buffer) memset(seg->buffer + extent.bytes, 0, seg->capacity - extent.bytes);
+    if (seg->buffer) memset(seg->buffer + prefix_id.bytes, 0, seg->capacity - prefix_id.bytes);
     return LEAT_OK;
 }
 
 static leat_err cut_open(struct leat_store *store, struct leat_held *held,
-                         struct leat_extent extent, uint64_t next_offset, int64_t max_timestamp_ms)
+                         struct leat_prefix_id prefix_id, uint64_t next_offset,
+                         int64_t max_timestamp_ms)
 {
     struct leat_segment *seg = &held->seg;
     struct leat_scan scan;
-    leat_err rc = prefix_check(store, seg, extent, &scan);
+    leat_err rc = prefix_check(store, seg, prefix_id, &scan);
     if (rc) return rc;
     if (scan.next_offset > next_offset) return LEAT_E_DAMAGED;
-    seg->extent = extent;
+    seg->prefix_id = prefix_id;
     seg->base_offset = scan.base_offset;
     seg->next_offset = next_offset;
     seg->max_timestamp_ms = max_timestamp_ms;
@@ -64,18 +65,19 @@ static leat_err cut_open(struct leat_store *store, struct leat_held *held,
 }
 
 leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
-                        struct leat_extent extent, uint64_t next_offset, int64_t max_timestamp_ms)
+                        struct leat_prefix_id prefix_id, uint64_t next_offset,
+                        int64_t max_timestamp_ms)
 {
     LEAT_ASSERT_OWNER(store);
     struct leat_held *held = leat_held_of(seg);
     if (leat_round_running(store)) return LEAT_E_AGAIN;
-    if (extent.bytes == 0 || extent.bytes > seg->capacity) return LEAT_E_INVALID;
+    if (prefix_id.bytes == 0 || prefix_id.bytes > seg->capacity) return LEAT_E_INVALID;
     if (seg->state == LEAT_SEGMENT_CLOSED) {
         /* Cut already, by the start before this one, which did not get to its end. */
-        bool same = seg->next_offset == next_offset && seg->extent.bytes >= extent.bytes;
+        bool same = seg->next_offset == next_offset && seg->prefix_id.bytes >= prefix_id.bytes;
         return same ? LEAT_OK : LEAT_E_DAMAGED;
     }
-    return cut_open(store, held, extent, next_offset, max_timestamp_ms);
+    return cut_open(store, held, prefix_id, next_offset, max_timestamp_ms);
 }
 
 leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg)
@@ -96,11 +98,11 @@ void leat_store_found_hibernate(struct leat_store *store, const struct leat_foun
     struct leat_held *held = leat_held_of(seg);
     if (found->kind != LEAT_FOUND_MARK || seg->state != LEAT_SEGMENT_OPEN || seg->buffer) return;
     seg->state = LEAT_SEGMENT_HIBERNATED;
-    seg->extent = (struct leat_extent){found->scan.bytes, found->scan.crc};
+    seg->prefix_id = (struct leat_prefix_id){found->scan.bytes, found->scan.crc};
     seg->base_offset = found->scan.base_offset;
     seg->next_offset = found->scan.next_offset;
     seg->max_timestamp_ms = found->scan.max_timestamp_ms;
-    held->in_file_bytes = seg->extent.bytes;
+    held->in_file_bytes = seg->prefix_id.bytes;
     leat_held_row_set(store, held, LEAT_SEGMENT_HIBERNATED, 0);
     leat_catalogue_changed(&store->cat, seg->row);
 }
@@ -149,7 +151,7 @@ leat_err leat_store_cut_done(struct leat_store *store)
             leat_held_free(store, held);
         } else if (held && held->cut) {
             held->cut = false;
-            if (!held->seg.buffer) held->in_file_bytes = held->seg.extent.bytes;
+            if (!held->seg.buffer) held->in_file_bytes = held->seg.prefix_id.bytes;
             leat_flush_closed(store, held);
         }
     }

@@ -46,7 +46,7 @@ void leat_flush_closed(struct leat_store *store, struct leat_held *held)
 {
     LEAT_ASSERT_OWNER(store);
     held->closed_us = store->env->clock->now_us(store->env->clock->ctx);
-    if (!held->seg.buffer || held->in_file_bytes >= held->seg.extent.bytes) {
+    if (!held->seg.buffer || held->in_file_bytes >= held->seg.prefix_id.bytes) {
         leat_flush_recorded(store, held);
     } else if (held->failed || held->slot.file->failed) {
         leat_held_move(held, LEAT_HELD_STUCK, &store->stuck);
@@ -100,7 +100,7 @@ void leat_flush_failed(struct leat_store *store, struct leat_held *held)
 
 static uint32_t flush_end(const struct leat_held *held)
 {
-    return LEAT_ALIGN_UP(held->seg.extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
+    return LEAT_ALIGN_UP(held->seg.prefix_id.bytes, (uint32_t)LEAT_BLOCK_BYTES);
 }
 
 static void submit_piece(struct leat_store *store, struct leat_held *held, uint32_t bytes_max)
@@ -160,7 +160,7 @@ static void on_written(struct leat_disk_io *io)
     }
     leat_list_push_back(&held->slot.file->flush_wait, &held->seg.by_store);
     store->flush_written++;
-    store->flush_unsynced_bytes += held->seg.extent.bytes;
+    store->flush_unsynced_bytes += held->seg.prefix_id.bytes;
 }
 
 bool leat_flush_sync_due(const struct leat_store *store)

@@ -207,15 +207,15 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
         .base_offset = seg->base_offset,
     };
     if (state == LEAT_SEGMENT_HIBERNATED || state == LEAT_SEGMENT_CLOSED) {
-        row->extent_bytes = seg->extent.bytes;
-        row->extent_crc = seg->extent.crc;
+        row->prefix_id_bytes = seg->prefix_id.bytes;
+        row->prefix_id_crc = seg->prefix_id.crc;
         row->next_offset = seg->next_offset;
         row->max_timestamp_ms = seg->max_timestamp_ms;
         row->written_ms = seg->written_ms;
         row->passed_bytes = seg->passed_bytes;
     }
     /* OPEN: at least so much is valid, or it is damaged. */
-    if (state == LEAT_SEGMENT_OPEN) row->extent_bytes = held->in_file_bytes;
+    if (state == LEAT_SEGMENT_OPEN) row->prefix_id_bytes = held->in_file_bytes;
     if (flags & LEAT_ROW_IN_POOL) {
         row->pool_at = held->pool_at;
         memcpy(row->pool_id, held->pool->arena->pool_id, sizeof row->pool_id);

@@ -80,9 +80,9 @@ leat_err leat_judge_plain(struct leat_opening *op, struct leat_held *held,
     struct leat_found *found = found_add(op, held, kind);
     if (!found) return LEAT_E_NO_MEMORY;
     found->scan = (struct leat_scan){
-        .bytes = held->seg.extent.bytes,
-        .crc = held->seg.extent.crc,
-        .acked_bytes = held->seg.extent.bytes,
+        .bytes = held->seg.prefix_id.bytes,
+        .crc = held->seg.prefix_id.crc,
+        .acked_bytes = held->seg.prefix_id.bytes,
         .started = true,
         .closed = state == LEAT_SEGMENT_CLOSED,
         .base_offset = held->seg.base_offset,
@@ -94,7 +94,7 @@ leat_err leat_judge_plain(struct leat_opening *op, struct leat_held *held,
 
 static void take_scan(struct leat_segment *seg, const struct leat_scan *scan)
 {
-    seg->extent = (struct leat_extent){scan->bytes, scan->crc};
+    seg->prefix_id = (struct leat_prefix_id){scan->bytes, scan->crc};
     seg->base_offset = scan->base_offset;
     seg->next_offset = scan->next_offset;
     seg->max_timestamp_ms = scan->max_timestamp_ms;
@@ -211,7 +211,8 @@ static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
         return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
                                "damaged: its header does not match");
     }
-    if (known_started && scan.acked_bytes < row->extent_bytes) scan.acked_bytes = row->extent_bytes;
+    if (known_started && scan.acked_bytes < row->prefix_id_bytes)
+        scan.acked_bytes = row->prefix_id_bytes;
     scan.damaged = scan.bytes < scan.acked_bytes && !LEAT_BUG(DAMAGE_IS_TORN);
     if (scan.damaged)
         return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
@@ -285,7 +286,7 @@ static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
     struct leat_scan scan;
     leat_scan_segment(store->scratch, seg->capacity, &scan);
     bool whole = leat_judge_header_matches(store, seg, &scan) && scan.started && !scan.damaged &&
-                 scan.bytes >= (row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0);
+                 scan.bytes >= (row->state == LEAT_SEGMENT_OPEN ? row->prefix_id_bytes : 0);
     if (!whole) return open_bytes(op, held, row, store->scratch, false);
     /* Bytes from the file stay as they are: if the torn tail were cleared before the row says HIBERNATED, a power cut
      * in between would hide the tail. */
@@ -325,7 +326,7 @@ static bool memory_is_better(const struct leat_store *store, const struct leat_h
     bool whole = leat_judge_header_matches(store, seg, &file) && file.started && !file.damaged;
     if (whole && (file.closed || !is_torn(seg, &file, store->scratch))) return false;
     leat_scan_segment(in_memory, seg->capacity, out_memory);
-    uint32_t least = row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0;
+    uint32_t least = row->state == LEAT_SEGMENT_OPEN ? row->prefix_id_bytes : 0;
     return leat_judge_header_matches(store, seg, out_memory) && !out_memory->damaged &&
            out_memory->bytes >= least && out_memory->bytes > (whole ? file.bytes : 0);
 }
@@ -402,11 +403,11 @@ leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
  * power cut has touched. */
 static bool ends_with(const struct leat_segment *seg)
 {
-    if (seg->extent.bytes < LEAT_ENTRY_HEADER_BYTES || seg->extent.bytes > seg->capacity)
+    if (seg->prefix_id.bytes < LEAT_ENTRY_HEADER_BYTES || seg->prefix_id.bytes > seg->capacity)
         return false;
     struct leat_entry entry;
-    memcpy(&entry, seg->buffer + seg->extent.bytes - sizeof entry, sizeof entry);
-    return entry.type == LEAT_ENTRY_TRAILER && entry.crc == seg->extent.crc &&
+    memcpy(&entry, seg->buffer + seg->prefix_id.bytes - sizeof entry, sizeof entry);
+    return entry.type == LEAT_ENTRY_TRAILER && entry.crc == seg->prefix_id.crc &&
            header_resembles(seg, seg->buffer);
 }
 
@@ -429,15 +430,15 @@ leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
     }
     op->file_scanned[row->slot_file] = true;
     struct leat_scan scan;
-    leat_scan_segment(store->scratch, seg->extent.bytes, &scan);
+    leat_scan_segment(store->scratch, seg->prefix_id.bytes, &scan);
     if (!leat_judge_header_matches(store, seg, &scan)) scan = (struct leat_scan){0};
-    if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
+    if (scan.bytes != seg->prefix_id.bytes || scan.crc != seg->prefix_id.crc) {
         leat_judge_repairable(held, row);
         return leat_judge_lost(
             op, held, LEAT_SEGMENT_CLOSED, &scan,
             "its memory did not survive before it was flushed; %u of %u bytes are in "
             "the file",
-            scan.bytes, seg->extent.bytes);
+            scan.bytes, seg->prefix_id.bytes);
     }
     held->in_file_bytes = scan.bytes;
     seg->flushed = true;
@@ -453,12 +454,12 @@ leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
     struct leat_segment *seg = &held->seg;
     struct leat_scan scan;
     leat_err rc = slot_read(op, held, row->capacity);
-    leat_scan_segment(op->store->scratch, row->extent_bytes, &scan);
+    leat_scan_segment(op->store->scratch, row->prefix_id_bytes, &scan);
     if (rc || !leat_judge_header_matches(op->store, seg, &scan)) scan = (struct leat_scan){0};
     op->file_scanned[row->slot_file] |= rc == LEAT_OK;
-    held->in_file_bytes = row->extent_bytes;
+    held->in_file_bytes = row->prefix_id_bytes;
     seg->flushed = true;
-    if (scan.bytes == row->extent_bytes && scan.crc == row->extent_crc) {
+    if (scan.bytes == row->prefix_id_bytes && scan.crc == row->prefix_id_crc) {
         held->damaged = false;
         leat_held_row_set(op->store, held, LEAT_SEGMENT_CLOSED,
                           LEAT_ROW_FLUSHED | (held->pool ? LEAT_ROW_IN_POOL : 0u));
@@ -471,7 +472,7 @@ leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
         "segment %llu of log %u/%u/%u: the file store/%u %s: %u of %u bytes of it are valid",
         (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet, seg->log.log,
         row->slot_file, there ? "is damaged" : "is missing or truncated", scan.bytes,
-        row->extent_bytes);
+        row->prefix_id_bytes);
     return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
 }
 
@@ -481,8 +482,8 @@ leat_err leat_judge_hibernated(struct leat_opening *op, struct leat_held *held,
                                const struct leat_row *row)
 {
     struct leat_segment *seg = &held->seg;
-    held->in_file_bytes = row->extent_bytes;
-    size_t bytes = LEAT_ALIGN_UP(row->extent_bytes, (uint32_t)LEAT_BLOCK_BYTES);
+    held->in_file_bytes = row->prefix_id_bytes;
+    size_t bytes = LEAT_ALIGN_UP(row->prefix_id_bytes, (uint32_t)LEAT_BLOCK_BYTES);
     leat_err rc = LEAT_E_DAMAGED;
     if (bytes <= seg->capacity) rc = slot_read(op, held, bytes);
     if (rc)
@@ -490,13 +491,13 @@ leat_err leat_judge_hibernated(struct leat_opening *op, struct leat_held *held,
                                "cannot be read from store/%u: %s", row->slot_file,
                                leat_err_text(rc));
     struct leat_scan scan;
-    leat_scan_segment(op->store->scratch, row->extent_bytes, &scan);
+    leat_scan_segment(op->store->scratch, row->prefix_id_bytes, &scan);
     if (!leat_judge_header_matches(op->store, seg, &scan)) scan = (struct leat_scan){0};
-    if (scan.started && scan.bytes == row->extent_bytes && scan.crc == row->extent_crc)
+    if (scan.started && scan.bytes == row->prefix_id_bytes && scan.crc == row->prefix_id_crc)
         return leat_judge_plain(op, held, LEAT_FOUND_MARK, LEAT_SEGMENT_HIBERNATED);
-    scan.acked_bytes = row->extent_bytes;
+    scan.acked_bytes = row->prefix_id_bytes;
     scan.damaged = true;
     return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
                            "damaged: only %u of %u acked bytes are valid", scan.bytes,
-                           row->extent_bytes);
+                           row->prefix_id_bytes);
 }

@@ -31,7 +31,7 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->passed_bytes = row->passed_bytes;
     seg->capacity = row->capacity;
     seg->row = number;
-    seg->extent = (struct leat_extent){row->extent_bytes, row->extent_crc};
+    seg->prefix_id = (struct leat_prefix_id){row->prefix_id_bytes, row->prefix_id_crc};
     seg->base_offset = row->base_offset;
     seg->next_offset = row->next_offset;
     seg->max_timestamp_ms = row->max_timestamp_ms;
@@ -157,7 +157,7 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     case LEAT_SEGMENT_CLOSED:
         if (!flushed) return leat_judge_unflushed(op, held, &row);
         if (named) return leat_judge_damaged(op, held, &row, there);
-        held->in_file_bytes = row.extent_bytes;
+        held->in_file_bytes = row.prefix_id_bytes;
         held->seg.flushed = true;
         return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
     case LEAT_SEGMENT_FREE:
@@ -189,7 +189,7 @@ static bool was_there(const struct leat_row *row)
 {
     return row->state == LEAT_SEGMENT_HIBERNATED ||
            (row->state == LEAT_SEGMENT_CLOSED && row->flags & LEAT_ROW_FLUSHED) ||
-           (row->state == LEAT_SEGMENT_OPEN && row->extent_bytes != 0);
+           (row->state == LEAT_SEGMENT_OPEN && row->prefix_id_bytes != 0);
 }
 
 static bool is_behind(const struct leat_store *store, const struct leat_row *row,

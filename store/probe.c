@@ -70,7 +70,7 @@ bool leat_store_io_repairs(const struct leat_store *store, const struct leat_dis
         if (!held || !held->repairing || held->seg.file != io->file) continue;
         if (io->kind == LEAT_DISK_SYNC) return true;
         if (io->offset >= held->seg.file_offset &&
-            io->offset < held->seg.file_offset + held->seg.extent.bytes)
+            io->offset < held->seg.file_offset + held->seg.prefix_id.bytes)
             return true;
     }
     return false;

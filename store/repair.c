@@ -11,7 +11,7 @@ static void repair_end(struct leat_store_req *req, leat_err rc)
 {
     struct leat_held *held = leat_held_of(req->seg);
     struct leat_store *store = held->store;
-    if (!rc) held->in_file_bytes = req->seg->extent.bytes;
+    if (!rc) held->in_file_bytes = req->seg->prefix_id.bytes;
     /* A segment that was in memory alone is in its file now. Without this row a start finds it by its bytes. The
      * owner resets seg->integrity after the answer: its core reads the field meanwhile. */
     if (!rc) leat_held_row_damaged(store, held, false);
@@ -46,7 +46,7 @@ static void piece_submit(struct leat_store_req *req)
 {
     const struct leat_held *held = leat_held_of(req->seg);
     const struct leat_disk *disk = held->store->env->disk;
-    uint32_t end = LEAT_ALIGN_UP(req->seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
+    uint32_t end = LEAT_ALIGN_UP(req->seg->prefix_id.bytes, (uint32_t)LEAT_BLOCK_BYTES);
     uint32_t left = end - req->from_bytes;
     req->io = (struct leat_disk_io){
         .kind = left ? LEAT_DISK_WRITE : LEAT_DISK_SYNC,
@@ -78,8 +78,8 @@ static bool are_its_bytes(const struct leat_store *store, const struct leat_segm
                           const uint8_t *bytes)
 {
     struct leat_scan scan;
-    leat_scan_segment(bytes, seg->extent.bytes, &scan);
-    return leat_scan_is(&scan, seg->extent) && scan.base_offset == seg->base_offset &&
+    leat_scan_segment(bytes, seg->prefix_id.bytes, &scan);
+    return leat_scan_is(&scan, seg->prefix_id) && scan.base_offset == seg->base_offset &&
            scan.next_offset <= seg->next_offset && leat_judge_header_matches(store, seg, &scan);
 }
 
@@ -88,7 +88,7 @@ static bool are_its_bytes(const struct leat_store *store, const struct leat_segm
 static bool memory_copy(struct leat_store *store, const struct leat_held *held, uint8_t *into)
 {
     const struct leat_segment *seg = &held->seg;
-    uint32_t bytes = seg->extent.bytes;
+    uint32_t bytes = seg->prefix_id.bytes;
     if (bytes == 0 || bytes > seg->capacity) return false;
     if (seg->buffer)
         memcpy(into, seg->buffer, bytes);

@@ -27,8 +27,8 @@ leat_err leat_round_data_state(const struct leat_held *held)
 static leat_err hibernate_check(struct leat_segment *seg)
 {
     struct leat_scan scan;
-    leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
-    if (!leat_scan_is(&scan, seg->extent)) return LEAT_E_DAMAGED;
+    leat_scan_segment(seg->buffer, seg->prefix_id.bytes, &scan);
+    if (!leat_scan_is(&scan, seg->prefix_id)) return LEAT_E_DAMAGED;
     seg->base_offset = scan.base_offset;
     seg->next_offset = scan.next_offset;
     seg->max_timestamp_ms = scan.max_timestamp_ms;
@@ -52,7 +52,7 @@ bool leat_round_data_wanted(const struct leat_store_req *req, uint32_t *out_from
         return *out_from < *out_to || !req->follow;
     }
     *out_from = held->in_file_bytes;
-    *out_to = seg->extent.bytes;
+    *out_to = seg->prefix_id.bytes;
     if (*out_from >= *out_to) return false;
     /* A `disk` stream's segment goes whole into its file before its row says CLOSED: if the file ended earlier, such
      * a row would make a valid prefix look damaged after a power cut. */

@@ -66,7 +66,7 @@ static void file_gather(struct leat_store *store, struct leat_store_round *round
     /* A sync that goes anyway is theirs too. */
     while ((it = leat_list_pop_front(&file->flush_wait)) != NULL) {
         store->flush_written--;
-        store->flush_unsynced_bytes -= leat_held_by_store(it)->seg.extent.bytes;
+        store->flush_unsynced_bytes -= leat_held_by_store(it)->seg.prefix_id.bytes;
         leat_list_push_back(&round->flush_syncs, it);
     }
 }
@@ -236,7 +236,7 @@ static void file_round_end(struct leat_store *store, struct leat_store_round *ro
             leat_flush_failed(store, held);
             continue;
         }
-        held->in_file_bytes = held->seg.extent.bytes;
+        held->in_file_bytes = held->seg.prefix_id.bytes;
         leat_list_push_back(&store->flush_synced, it);
     }
 }

@@ -42,9 +42,10 @@ struct leat_row {
     uint32_t stream, streamlet, log, epoch;
     uint64_t segment;
     uint32_t capacity;
-    uint32_t slot_file;                /* store/<slot_file> */
-    uint32_t slot_unit;                /* of LEAT_SLOT_UNIT_BYTES, from the file's start */
-    uint32_t extent_bytes, extent_crc; /* OPEN: bytes known to be in the file when it was written */
+    uint32_t slot_file; /* store/<slot_file> */
+    uint32_t slot_unit; /* of LEAT_SLOT_UNIT_BYTES, from the file's start */
+    uint32_t prefix_id_bytes,
+        prefix_id_crc; /* OPEN: bytes known to be in the file when it was written */
     uint32_t
         passed_bytes; /* HIBERNATED, CLOSED: leat_segment.passed_bytes; 0: by a version that did not note it */
     uint64_t base_offset, next_offset;

@@ -67,7 +67,7 @@ static bool join(struct leat_store *store, struct leat_store_req *req)
 {
     struct leat_held *held = leat_held_of(req->seg);
     const struct leat_segment *seg = req->seg;
-    bool whole = !seg->buffer || held->in_file_bytes >= seg->extent.bytes;
+    bool whole = !seg->buffer || held->in_file_bytes >= seg->prefix_id.bytes;
     req->rc = LEAT_OK;
     switch (req->kind) {
     case LEAT_STORE_RESERVE:

@@ -42,10 +42,10 @@ static void on_read(struct leat_disk_io *io)
     /* As recorded: these do not change while the row says CLOSED and flushed. */
     const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
     struct leat_scan scan;
-    leat_scan_segment(store->scratch, row->extent_bytes, &scan);
-    if (io->done_bytes < row->extent_bytes)
+    leat_scan_segment(store->scratch, row->prefix_id_bytes, &scan);
+    if (io->done_bytes < row->prefix_id_bytes)
         damage_found(store, held, "is cut short");
-    else if (scan.bytes != row->extent_bytes || scan.crc != row->extent_crc)
+    else if (scan.bytes != row->prefix_id_bytes || scan.crc != row->prefix_id_crc)
         damage_found(store, held, "is damaged: its bytes do not match their checksums");
     else
         held->damage_named = false; /* repaired: what is found later is other damage */
@@ -76,8 +76,8 @@ void leat_scrub_step(struct leat_store *store, uint64_t now_us)
         store->scrub_at_us = now_us + 1000 * 1000;
         return;
     }
-    uint32_t extent = leat_catalogue_row(&store->cat, held->seg.row)->extent_bytes;
-    size_t bytes = LEAT_ALIGN_UP(extent, (uint32_t)LEAT_BLOCK_BYTES);
+    uint32_t prefix_id = leat_catalogue_row(&store->cat, held->seg.row)->prefix_id_bytes;
+    size_t bytes = LEAT_ALIGN_UP(prefix_id, (uint32_t)LEAT_BLOCK_BYTES);
     store->scrub_at_us = now_us + bytes * 1000 * 1000 / rate + 1;
     store->scrubbing = held;
     store->scrub_reading = true;

@@ -80,7 +80,7 @@ struct leat_segment {
     /* Raised by the owner core (release) while COMMITs that follow it are in flight; the store (acquire)
      * writes up to there. */
     _Atomic uint32_t sealed_bytes;
-    struct leat_extent extent;         /* CLOSED, HIBERNATED: all of it. Owner core */
+    struct leat_prefix_id prefix_id;   /* CLOSED, HIBERNATED: all of it. Owner core */
     uint64_t base_offset, next_offset; /* next: CLOSED only */
     int64_t max_timestamp_ms;          /* CLOSED only */
     /* CLOSED only: the wall clock of this node after its last record came here. Set together with CLOSED. Retention

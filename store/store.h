@@ -236,7 +236,7 @@ void leat_store_found_done(struct leat_store *store);
  * leat_store_forget().
  */
 leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
-                        struct leat_extent extent, uint64_t next_offset,
+                        struct leat_prefix_id prefix_id, uint64_t next_offset,
                         int64_t max_timestamp_ms) LEAT_NODISCARD;
 leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg) LEAT_NODISCARD;
 /** A found mark that is kept for another node, which owns its log by now: a replica can't be open without a buffer,

@@ -55,7 +55,7 @@ uint32_t leat_entry_trailer_crc(uint32_t chain_before, const struct leat_entry *
     return crc == 0 ? 1 : crc;
 }
 
-struct leat_extent leat_entry_seal(struct leat_entry_writer *writer, uint32_t acked_bytes)
+struct leat_prefix_id leat_entry_seal(struct leat_entry_writer *writer, uint32_t acked_bytes)
 {
     LEAT_ASSERT_CMP(writer->capacity - writer->used, >=, (uint32_t)LEAT_ENTRY_HEADER_BYTES);
     LEAT_ASSERT_CMP(acked_bytes, <=, writer->sealed_bytes);
@@ -71,7 +71,7 @@ struct leat_extent leat_entry_seal(struct leat_entry_writer *writer, uint32_t ac
     /* The next trailer continues from this value, so (length, CRC) is enough to continue a segment whose buffer was
      * given back. */
     writer->chain = trailer.crc;
-    return (struct leat_extent){.bytes = writer->used, .crc = trailer.crc};
+    return (struct leat_prefix_id){.bytes = writer->used, .crc = trailer.crc};
 }
 
 const struct leat_entry *leat_entry_at(const uint8_t *segment, uint32_t valid_bytes,

@@ -79,7 +79,7 @@ _Static_assert(sizeof(struct leat_segment_header) == 112, "segment header layout
  * application. */
 struct leat_start {
     uint64_t base_offset; /* of the first record to come */
-    struct leat_extent
+    struct leat_prefix_id
         previous;           /* of segment id - 1 up to and with its close trailer; {0,0} for none */
     uint64_t first_segment; /* first retained */
     uint64_t first_offset;
@@ -148,7 +148,7 @@ uint32_t leat_entry_append(struct leat_entry_writer *writer, enum leat_entry_typ
                            uint64_t base_offset, uint32_t record_count, const void *payload,
                            uint32_t payload_bytes, uint32_t payload_crc);
 /** Append the trailer; acked_bytes at most sealed_bytes; returns (length, chain) of the prefix that ends here. */
-struct leat_extent leat_entry_seal(struct leat_entry_writer *writer, uint32_t acked_bytes);
+struct leat_prefix_id leat_entry_seal(struct leat_entry_writer *writer, uint32_t acked_bytes);
 /** Chain CRC of a trailer, given the chain before it. Never 0. */
 uint32_t leat_entry_trailer_crc(uint32_t chain_before, const struct leat_entry *trailer);
 
@@ -160,7 +160,8 @@ struct leat_scan {
                              payload */
     bool damaged;         /* bytes < acked_bytes: acked entries lie past damage */
     bool started, closed; /* within the valid prefix */
-    struct leat_extent previous; /* if started: what the start entry says of the segment before */
+    struct leat_prefix_id
+        previous; /* if started: what the start entry says of the segment before */
     uint64_t base_offset, next_offset; /* if started */
     uint64_t retained_segment;         /* highest first segment that a trim entry names; 0: none */
     int64_t max_timestamp_ms;          /* of all batches; -1 for none */
@@ -176,9 +177,9 @@ void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan 
  * started. */
 bool leat_scan_only_start(const struct leat_scan *scan);
 /** Whether the segment began, and its valid prefix has exactly this extent. */
-static inline bool leat_scan_is(const struct leat_scan *scan, struct leat_extent extent)
+static inline bool leat_scan_is(const struct leat_scan *scan, struct leat_prefix_id prefix_id)
 {
-    return scan->started && scan->bytes == extent.bytes && scan->crc == extent.crc;
+    return scan->started && scan->bytes == prefix_id.bytes && scan->crc == prefix_id.crc;
 }
 
 /* Walk the entries of a prefix already known to be valid. Returns the header, or NULL at the end or

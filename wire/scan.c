@@ -22,7 +22,7 @@ struct walk {
     bool started, closed; /* seen so far, under a trailer or not yet */
     uint64_t base_offset, next_offset, retained_segment;
     int64_t max_timestamp_ms;
-    struct leat_extent previous;
+    struct leat_prefix_id previous;
 };
 
 /* The checks of a header without its payload. */

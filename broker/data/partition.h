@@ -79,7 +79,7 @@ struct leat_partition {
     struct leat_segment **segs;
     size_t seg_count;
     uint64_t highest_segment, highest_offset;
-    struct leat_extent highest_extent; /* of a segment on another node; {0, 0}: not known */
+    struct leat_prefix_id highest_prefix_id; /* of a segment on another node; {0, 0}: not known */
 };
 
 /** The step from one state to the next. Thread: the log's core. */

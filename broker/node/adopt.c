@@ -106,7 +106,7 @@ static struct leat_log_tail tail_of(const struct leat_node *node,
     if (!tail.jumped && tail.next_segment > 0) {
         /* An earlier version's cut added an entry: the chain goes on from what lies there. */
         bool there = last != NULL && last->id.v == decision->tail.segment;
-        tail.previous = there ? last->extent : decision->tail.extent;
+        tail.previous = there ? last->prefix_id : decision->tail.prefix_id;
     }
     /* Missing older segments may not have come yet from the node that had them before. */
     bool asks = node->options.cluster.node_address != NULL && here->count > 0;

@@ -99,7 +99,7 @@ static void marks_of_log(const struct leat_node *node, const struct leat_found *
         case LEAT_FOUND_CLOSED:
             marks->has_closed = true;
             marks->closed_segment = seg->id.v;
-            marks->closed_extent = seg->extent;
+            marks->closed_prefix_id = seg->prefix_id;
             marks->closed_next_offset = seg->next_offset;
             break;
         case LEAT_FOUND_MARK:
@@ -115,14 +115,14 @@ static void marks_of_log(const struct leat_node *node, const struct leat_found *
     marks->mark_segment = mark->seg->id.v;
     marks->mark_epoch = mark->seg->epoch;
     marks->mark_version = mark->seg->version;
-    marks->mark_extent = (struct leat_extent){mark->scan.bytes, mark->scan.crc};
+    marks->mark_prefix_id = (struct leat_prefix_id){mark->scan.bytes, mark->scan.crc};
     marks->mark_next_offset = mark->scan.next_offset;
     marks->mark_only_start = leat_scan_only_start(&mark->scan);
-    const struct leat_extent *named = &mark->scan.previous;
+    const struct leat_prefix_id *named = &mark->scan.previous;
     marks->predecessor_matches = named->bytes == 0;
     for (size_t i = 0; i < count && named->bytes != 0; i++)
         if (found[i].kind == LEAT_FOUND_CLOSED && found[i].seg->id.v + 1 == mark->seg->id.v &&
-            leat_extent_equal(found[i].seg->extent, *named))
+            leat_prefix_id_equal(found[i].seg->prefix_id, *named))
             marks->predecessor_matches = true;
 }
 
@@ -232,7 +232,7 @@ static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_
     struct leat_segment *seg = found->seg;
     bool readable = found->kind == LEAT_FOUND_CLOSED;
     if (!readable && found->scan.started && found->scan.next_offset > found->scan.base_offset &&
-        seg->extent.bytes == found->scan.bytes && (seg->buffer != NULL || seg->file != NULL)) {
+        seg->prefix_id.bytes == found->scan.bytes && (seg->buffer != NULL || seg->file != NULL)) {
         seg->state = LEAT_SEGMENT_CLOSED;
         readable = true;
     }
@@ -242,7 +242,7 @@ static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_
 
 static bool is_the_same(const struct leat_found *a, const struct leat_found *b)
 {
-    return a->kind == b->kind && leat_extent_equal(a->seg->extent, b->seg->extent);
+    return a->kind == b->kind && leat_prefix_id_equal(a->seg->prefix_id, b->seg->prefix_id);
 }
 
 /* SUBTLE: a part of an older segment is not served if other nodes may have the whole segment.
@@ -321,13 +321,13 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
         return leat_store_forget(node->store, seg);
     }
     if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped) {
-        if (tail->extent.bytes == found->scan.bytes) passed_over_note(node, found, fate);
-        return leat_store_cut(node->store, seg, tail->extent, tail->next_offset,
+        if (tail->prefix_id.bytes == found->scan.bytes) passed_over_note(node, found, fate);
+        return leat_store_cut(node->store, seg, tail->prefix_id, tail->next_offset,
                               found->scan.max_timestamp_ms);
     }
     if (tail->jumped) {
         /* An operator gave up what is missing; what is valid of this segment stays readable. */
-        struct leat_extent valid = {found->scan.bytes, found->scan.crc};
+        struct leat_prefix_id valid = {found->scan.bytes, found->scan.crc};
         if (found->scan.started && found->scan.next_offset > found->scan.base_offset &&
             leat_store_cut(node->store, seg, valid, found->scan.next_offset,
                            found->scan.max_timestamp_ms) == LEAT_OK)

@@ -17,9 +17,10 @@
 /* ---- replicas that were found ---- */
 
 void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
-                    struct leat_extent extent)
+                    struct leat_prefix_id prefix_id)
 {
-    if (extent.bytes < LEAT_ENTRY_HEADER_BYTES || extent.bytes > LEAT_SEGMENT_BYTES_MAX) return;
+    if (prefix_id.bytes < LEAT_ENTRY_HEADER_BYTES || prefix_id.bytes > LEAT_SEGMENT_BYTES_MAX)
+        return;
     /* SUBTLE: the latest owner's copies count, however few they are.
      *  1. X's segment 5 is given up while X and B are away.
      *  2. The next owner Y writes its own segment 5 after the gap; Y's segment 6 is lost and given up, too.
@@ -33,12 +34,12 @@ void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t e
     found->epoch = epoch;
     for (uint32_t i = 0; i < found->count; i++) {
         struct leat_below_candidate *candidate = &found->candidates[i];
-        if (!leat_extent_equal(candidate->extent, extent)) continue;
+        if (!leat_prefix_id_equal(candidate->prefix_id, prefix_id)) continue;
         candidate->nodes++;
         return;
     }
     if (found->count == LEAT_BELOW_CANDIDATES_MAX) return;
-    found->candidates[found->count++] = (struct leat_below_candidate){extent, 1};
+    found->candidates[found->count++] = (struct leat_below_candidate){prefix_id, 1};
 }
 
 /* Which closed replica of one owner's segment before an offset gap counts. metadata/tail.h does not answer this:
@@ -60,15 +61,15 @@ static uint32_t best(const struct leat_below_found *found)
         const struct leat_below_candidate *it = &found->candidates[i],
                                           *that = &found->candidates[at];
         if (it->nodes > that->nodes ||
-            (it->nodes == that->nodes && it->extent.bytes > that->extent.bytes))
+            (it->nodes == that->nodes && it->prefix_id.bytes > that->prefix_id.bytes))
             at = i;
     }
     return at;
 }
 
-struct leat_extent leat_below_best(const struct leat_below_found *found)
+struct leat_prefix_id leat_below_best(const struct leat_below_found *found)
 {
-    return found->candidates[best(found)].extent;
+    return found->candidates[best(found)].prefix_id;
 }
 
 bool leat_below_pass(struct leat_below_found *found)
@@ -90,7 +91,7 @@ static void look_see(void *arg, const struct leat_replica_info *info)
     if (info->state != LEAT_SEGMENT_CLOSED || info->incomplete || info->damaged) return;
     if (info->provisional) return; /* the log may never have ended there */
     if (info->segment.v <= look->segment)
-        leat_below_add(look->found, info->segment.v, info->epoch.v, info->extent);
+        leat_below_add(look->found, info->segment.v, info->epoch.v, info->prefix_id);
 }
 
 /* Among this node's replicas. Thread: core 0. */
@@ -115,7 +116,7 @@ static void answer_read(struct leat_below *below, const struct leat_frame *answe
         leat_msg_below_read(&reader, &row);
         if (!reader.failed && row.segment <= below->segment)
             leat_below_add(&below->found, row.segment, row.epoch,
-                           (struct leat_extent){row.bytes, row.crc});
+                           (struct leat_prefix_id){row.bytes, row.crc});
     }
 }
 
@@ -200,8 +201,9 @@ static void call_deliver_back(void *actor, struct leat_mail *mail)
     leat_call_writer(below->call.core, &writer);
     leat_msg_below_all_write(&writer, found->count);
     for (uint32_t i = 0; i < found->count; i++) {
-        const struct leat_extent *extent = &found->candidates[i].extent;
-        struct leat_msg_below row = {found->segment, extent->bytes, extent->crc, found->epoch};
+        const struct leat_prefix_id *prefix_id = &found->candidates[i].prefix_id;
+        struct leat_msg_below row = {found->segment, prefix_id->bytes, prefix_id->crc,
+                                     found->epoch};
         leat_msg_below_write(&writer, &row);
     }
     leat_call_answer(&below->call, &writer);

@@ -19,7 +19,7 @@ struct leat_below_found {
     uint32_t epoch; /* of the owner that wrote it */
     uint32_t count; /* of candidates; 0: there is none */
     struct leat_below_candidate {
-        struct leat_extent extent;
+        struct leat_prefix_id prefix_id;
         uint32_t nodes; /* nodes with such a replica */
     } candidates[LEAT_BELOW_CANDIDATES_MAX];
 };
@@ -47,9 +47,9 @@ void leat_below_start(struct leat_below *below);
  * the newest segment stay, and of these only replicas of the latest epoch. Values that no segment can have are passed
  * over. */
 void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
-                    struct leat_extent extent);
+                    struct leat_prefix_id prefix_id);
 /** The prefix id that most nodes have; of two prefix ids on as many nodes the longer. found.count is not 0. */
-struct leat_extent leat_below_best(const struct leat_below_found *found);
+struct leat_prefix_id leat_below_best(const struct leat_below_found *found);
 /** No node gives the best replica out: go on to the next best. False: there is no other. */
 bool leat_below_pass(struct leat_below_found *found);
 

@@ -113,26 +113,27 @@ static bool row_room(struct collecting *it)
     return true;
 }
 
-static bool begins_with(const struct leat_replica_info *info, struct leat_extent extent)
+static bool begins_with(const struct leat_replica_info *info, struct leat_prefix_id prefix_id)
 {
     const struct leat_segment *seg = info->seg;
     struct leat_scan scan;
-    if (leat_extent_equal(info->extent, extent)) return true;
+    if (leat_prefix_id_equal(info->prefix_id, prefix_id)) return true;
     for (unsigned i = 0; i < LEAT_BEGINS_MAX; i++)
-        if (leat_extent_equal(info->begins[i], extent)) return true;
-    if (seg->buffer == NULL || info->extent.bytes < extent.bytes) return false;
-    leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return leat_scan_is(&scan, extent);
+        if (leat_prefix_id_equal(info->begins[i], prefix_id)) return true;
+    if (seg->buffer == NULL || info->prefix_id.bytes < prefix_id.bytes) return false;
+    leat_scan_segment(seg->buffer, prefix_id.bytes, &scan);
+    return leat_scan_is(&scan, prefix_id);
 }
 
 /* The prefix id that a replica must begin with, if its segment has the decided end of its log. Replicas that an
  * opened log's own epoch wrote begin after this end. */
-static struct leat_extent end_wanted(const struct leat_log_record *record, uint64_t segment,
-                                     struct leat_epoch epoch)
+static struct leat_prefix_id end_wanted(const struct leat_log_record *record, uint64_t segment,
+                                        struct leat_epoch epoch)
 {
     const struct leat_tail_record *end = leat_log_decided(record);
     bool own = record->opened && epoch.v == record->stamp_epoch.v;
-    return end == NULL || own || end->segment != segment ? (struct leat_extent){0, 0} : end->extent;
+    return end == NULL || own || end->segment != segment ? (struct leat_prefix_id){0, 0}
+                                                         : end->prefix_id;
 }
 
 static void collect_see(void *arg, const struct leat_replica_info *info)
@@ -153,7 +154,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
                                                           .version = info->version};
         return;
     }
-    struct leat_extent end = end_wanted(record, info->segment.v, info->epoch);
+    struct leat_prefix_id end = end_wanted(record, info->segment.v, info->epoch);
     if (info->state == LEAT_SEGMENT_HIBERNATED && info->only_start)
         it->places[it->count] =
             (struct leat_segment_place){info->seg->file, info->seg->file_offset, 0};
@@ -165,7 +166,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         .kind = info->mark ? LEAT_REPLICA_MARK : LEAT_REPLICA_CLOSED,
         .epoch = info->epoch,
         .version = info->version,
-        .extent = info->extent,
+        .prefix_id = info->prefix_id,
         .previous = info->previous,
         .base_offset = info->base_offset,
         .next_offset = info->next_offset,
@@ -211,16 +212,16 @@ static void on_start_read(struct leat_disk_io *io)
     struct collecting *it = io->owner;
     struct leat_replica_row *row = &it->rows[it->reading];
     struct leat_scan scan = {0};
-    if (leat_disk_read_count(&it->read) >= row->extent.bytes)
-        leat_scan_segment(it->read.bytes, row->extent.bytes, &scan);
-    if (leat_scan_is(&scan, row->extent)) {
+    if (leat_disk_read_count(&it->read) >= row->prefix_id.bytes)
+        leat_scan_segment(it->read.bytes, row->prefix_id.bytes, &scan);
+    if (leat_scan_is(&scan, row->prefix_id)) {
         row->previous = scan.previous;
         row->base_offset = scan.base_offset;
         row->only_start = leat_scan_only_start(&scan);
     } else {
         /* The row can't say which segment it follows: the row is not reported. */
         row->kind = LEAT_REPLICA_CLOSED;
-        row->extent = (struct leat_extent){0, 0};
+        row->prefix_id = (struct leat_prefix_id){0, 0};
     }
     it->reading++;
     starts_read(it);
@@ -246,7 +247,8 @@ static bool look_start(struct collecting *it)
     struct leat_core *core = &it->node->cores[0];
     struct leat_segment_place *place = &it->places[it->reading];
     const struct leat_replica_row *row = &it->rows[it->reading];
-    struct leat_extent end = end_wanted(&log_find(it, row->log)->record, row->segment, row->epoch);
+    struct leat_prefix_id end =
+        end_wanted(&log_find(it, row->log)->record, row->segment, row->epoch);
     leat_err rc = leat_backup_look(core->data->replicate->backup, place->look, end, on_looked, it);
     bool again = rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY;
     if (again && ++it->tries < LOOK_TRIES && !core->stopping) {
@@ -272,7 +274,7 @@ static void starts_read(struct collecting *it)
         return;
     }
     /* Nearly always one block: a start entry is longer when it has many producers to tell of. */
-    uint32_t bytes = it->rows[it->reading].extent.bytes;
+    uint32_t bytes = it->rows[it->reading].prefix_id.bytes;
     if (!leat_disk_read_reserve(&it->read, LEAT_MEM_BROKER, bytes)) {
         it->rc = LEAT_E_NO_MEMORY;
         collect_end(it);
@@ -442,15 +444,15 @@ static void pulling_step(struct pulling *it)
     bool own = false;
     for (uint32_t s = 0; s < pull->source_count; s++)
         own |= strcmp(pull->sources[s].node, it->core->node->name) == 0;
-    if (leat_backup_holds(backup, pull->log, segment, pull->extent) || own) {
+    if (leat_backup_holds(backup, pull->log, segment, pull->prefix_id) || own) {
         leat_err rc =
-            leat_backup_flush(backup, pull->log, segment, pull->extent, pulling_on_flushed, it);
+            leat_backup_flush(backup, pull->log, segment, pull->prefix_id, pulling_on_flushed, it);
         if (rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY) pulling_later(it, rc);
         if (rc == LEAT_OK || rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY) return;
     }
     it->backup_pull = (struct leat_backup_pull){.log = pull->log,
                                                 .segment = segment,
-                                                .extent = pull->extent,
+                                                .prefix_id = pull->prefix_id,
                                                 .next_offset = pull->next_offset,
                                                 .version = pull->version,
                                                 .provisional = !LEAT_BUG(PROVISIONAL_COUNTS),

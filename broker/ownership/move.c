@@ -155,7 +155,7 @@ static void part_on_stopped(void *arg, struct leat_log *log)
     else
         part->tail = (struct leat_tail_record){
             .segment = tail.next_segment == 0 ? UINT64_MAX : tail.next_segment - 1,
-            .extent = tail.previous,
+            .prefix_id = tail.previous,
             .next_offset = tail.next_offset,
         };
     part_back(core, part);

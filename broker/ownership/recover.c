@@ -437,7 +437,7 @@ static struct leat_tail_record left_of(const struct leat_partition *partition,
                                        const struct leat_log_info *info)
 {
     struct leat_tail_record tail = {.segment = partition->highest_segment,
-                                    .extent = partition->highest_extent};
+                                    .prefix_id = partition->highest_prefix_id};
     /* without a segment UINT64_MAX + 1, that is 0 */
     bool beyond = info->end_segment > tail.segment + 1;
     if (info->segment_count > 0 && beyond)

@@ -37,7 +37,7 @@ struct leat_repair {
     struct leat_epoch epoch;
     uint32_t home;
     struct leat_segment_id segment;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     enum repair_state state;
     bool away;        /* a node was down at the last request */
     bool refused;     /* the disk refused the last write */
@@ -74,7 +74,7 @@ static void back_deliver(void *actor, struct leat_mail *mail)
     leat_mem_free(repair->bytes_raw);
     repair->bytes_raw = repair->bytes = NULL;
     core->repairs->next_us =
-        now_us + (uint64_t)repair->extent.bytes * 1000 * 1000 / LEAT_REPAIR_BYTES_PER_SECOND;
+        now_us + (uint64_t)repair->prefix_id.bytes * 1000 * 1000 / LEAT_REPAIR_BYTES_PER_SECOND;
     uint64_t pause_us = repair->refused ? LEAT_REPAIR_REFUSED_US
                         : repair->away  ? LEAT_REPAIR_AWAY_US
                                         : LEAT_REPAIR_AGAIN_US;
@@ -174,7 +174,7 @@ static bool is_moving(const struct leat_repair *repair)
 
 static void write_start(struct leat_repair *repair, struct leat_log *log)
 {
-    struct leat_segment *seg = leat_log_repair_begin(log, repair->segment, repair->extent);
+    struct leat_segment *seg = leat_log_repair_begin(log, repair->segment, repair->prefix_id);
     if (seg == NULL) { /* trimmed, or the log is on its way out */
         if (!is_moving(repair)) repair->state = REPAIR_OVER;
         to_core_0(repair);
@@ -228,18 +228,18 @@ static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
 
 static void fetch_start(struct leat_core *core, struct leat_repair *repair)
 {
-    uint32_t bytes = LEAT_ALIGN_UP(repair->extent.bytes, (uint32_t)BLOCK_BYTES);
+    uint32_t bytes = LEAT_ALIGN_UP(repair->prefix_id.bytes, (uint32_t)BLOCK_BYTES);
     repair->bytes_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, (size_t)bytes + BLOCK_BYTES);
     repair->again_us = leat_core_now(core) + LEAT_REPAIR_AGAIN_US;
     if (repair->bytes_raw == NULL) return; /* later */
     repair->bytes = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)repair->bytes_raw, (uintptr_t)BLOCK_BYTES);
     repair->pull = (struct leat_backup_pull){.log = repair->ref,
                                              .segment = repair->segment,
-                                             .extent = repair->extent,
+                                             .prefix_id = repair->prefix_id,
                                              .into = repair->bytes,
                                              .on_done = on_pulled,
                                              .owner = repair};
-    if (LEAT_BUG(REPAIR_UNCHECKED)) repair->pull.extent.crc = 0; /* any bytes are accepted */
+    if (LEAT_BUG(REPAIR_UNCHECKED)) repair->pull.prefix_id.crc = 0; /* any bytes are accepted */
     leat_pull_from_all(core, &repair->pull);
     repair->away = !leat_all_nodes_up(core);
     leat_err rc = leat_backup_pull(core->data->replicate->backup, &repair->pull);
@@ -344,7 +344,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     struct leat_repair *repair = LEAT_CONTAINER(mail, struct leat_repair, mail);
     struct leat_log *log = log_of(repair);
     struct leat_segment *seg =
-        log == NULL ? NULL : leat_log_repair_begin(log, repair->segment, repair->extent);
+        log == NULL ? NULL : leat_log_repair_begin(log, repair->segment, repair->prefix_id);
     if (seg != NULL) {
         repair_req(repair, seg, NULL, on_remembered);
     } else if (log != NULL && is_moving(repair)) {
@@ -370,7 +370,7 @@ leat_err leat_repair_ask(const struct leat_partition *partition, const struct le
     repair->epoch = partition->epoch;
     repair->home = core->index;
     repair->segment = seg->id;
-    repair->extent = seg->extent;
+    repair->prefix_id = seg->prefix_id;
     repair->since_us = leat_core_now(core);
     leat_core_mail(core, core->index, &repair->mail, ask_deliver);
     return LEAT_OK;

@@ -207,7 +207,7 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
     takeover->tail = row->record.tail;
     takeover->state = TAKEOVER_TAIL;
     takeover->segment = takeover->tail.segment;
-    takeover->extent = takeover->tail.extent;
+    takeover->prefix_id = takeover->tail.prefix_id;
     takeover->next_offset = takeover->tail.jumped ? 0 : takeover->tail.next_offset;
     takeover_send(takeover);
 }
@@ -224,7 +224,7 @@ void leat_takeover_look(struct leat_partition *partition, const struct leat_begu
     }
     partition->highest_segment = row->record.tail.segment;
     partition->highest_offset = row->record.tail.next_offset;
-    partition->highest_extent = row->record.tail.extent;
+    partition->highest_prefix_id = row->record.tail.prefix_id;
 }
 
 void leat_takeovers_init(struct leat_core *core)

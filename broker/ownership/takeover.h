@@ -45,7 +45,7 @@ struct leat_takeover {
     /* The segment that is wanted now; extent {0, 0}: nothing names a prefix id, the newest segment up to there is
      * wanted. */
     uint64_t segment, next_offset;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     struct leat_below_found left; /* nothing names a prefix id: the candidates that are left */
     uint64_t first_retained;
     struct leat_segment_range unsure; /* whole: of the log */

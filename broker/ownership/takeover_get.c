@@ -33,7 +33,7 @@ static void none_left(struct leat_takeover *takeover)
 static void lost_left(struct leat_takeover *takeover)
 {
     takeover->nowhere = 0;
-    takeover->extent = (struct leat_extent){0, 0};
+    takeover->prefix_id = (struct leat_prefix_id){0, 0};
     if (takeover->segment == 0) {
         none_left(takeover);
         return;
@@ -50,7 +50,7 @@ static bool next_left(struct leat_takeover *takeover)
 {
     if (!takeover->nowhere || !takeover->all_asked || !leat_below_pass(&takeover->left))
         return false;
-    takeover->extent = leat_below_best(&takeover->left);
+    takeover->prefix_id = leat_below_best(&takeover->left);
     takeover->failures = takeover->nowhere = 0;
     takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
     return true;
@@ -115,7 +115,7 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
 {
     takeover->pull = (struct leat_backup_pull){.log = takeover->ref,
                                                .segment = {takeover->segment},
-                                               .extent = takeover->extent,
+                                               .prefix_id = takeover->prefix_id,
                                                .next_offset = takeover->next_offset,
                                                .whole = takeover->left.count > 0,
                                                .on_done = on_pulled,
@@ -158,7 +158,7 @@ static void on_below(struct leat_below *below, leat_err rc)
         takeover_pause(takeover, 5 * LEAT_TAKEOVER_TICK_US);
     } else if (found && (takeover->all_asked || below->found.segment == below->segment)) {
         takeover->left = below->found;
-        takeover->extent = leat_below_best(&takeover->left);
+        takeover->prefix_id = leat_below_best(&takeover->left);
         takeover->segment = takeover->left.segment;
         takeover->next_offset = 0;
         takeover_kick(takeover_core(takeover));
@@ -196,18 +196,18 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
         takeover_to_home(takeover); /* the log has no segments */
         return;
     }
-    if (takeover->extent.bytes == 0) {
+    if (takeover->prefix_id.bytes == 0) {
         below_start(core, takeover);
         return;
     }
     takeover->busy = true;
     leat_err rc =
         leat_backup_adopt(core->data->replicate->backup, takeover->ref, takeover->epoch,
-                          (struct leat_segment_id){takeover->segment}, takeover->extent,
+                          (struct leat_segment_id){takeover->segment}, takeover->prefix_id,
                           takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
     if (rc == LEAT_E_NOT_FOUND && takeover->left.count == 0)
         rc = leat_backup_look_any(core->data->replicate->backup, takeover->ref,
-                                  (struct leat_segment_id){takeover->segment}, takeover->extent);
+                                  (struct leat_segment_id){takeover->segment}, takeover->prefix_id);
     if (rc == LEAT_E_NOT_FOUND)
         pull_start(core, takeover);
     else if (rc != LEAT_OK)
@@ -226,7 +226,7 @@ static bool start_reserve(struct leat_takeover *takeover, uint32_t bytes)
 static void start_submit(struct leat_takeover *takeover, const struct leat_disk *disk,
                          const struct leat_segment *seg, void (*on_done)(struct leat_disk_io *io))
 {
-    takeover->start_of = seg->extent.bytes;
+    takeover->start_of = seg->prefix_id.bytes;
     leat_disk_read_start(&takeover->read, disk, seg->file, seg->file_offset, takeover->read.room,
                          on_done, takeover);
 }
@@ -293,7 +293,7 @@ void takeover_start_read(struct leat_takeover *takeover)
     LEAT_ASSERT_OWNER(takeover_core(takeover));
     const struct leat_segment *seg = takeover->seg;
     if (seg->buffer != NULL) {
-        start_known(takeover, seg->buffer, seg->extent.bytes);
+        start_known(takeover, seg->buffer, seg->prefix_id.bytes);
         return;
     }
     if (!start_reserve(takeover, 1)) {
@@ -375,7 +375,7 @@ static void older_begin(struct leat_takeover *takeover, struct leat_partition *p
         older_later(takeover, partition);
         return;
     }
-    takeover->extent = takeover->start.previous;
+    takeover->prefix_id = takeover->start.previous;
     takeover_send(takeover);
 }
 
@@ -474,7 +474,7 @@ void leat_takeover_older(struct leat_partition *partition)
     takeover->next_offset = hole.behind->base_offset;
     if (hole.behind->buffer != NULL) {
         older_begin(takeover, partition, hole.behind, hole.behind->buffer,
-                    hole.behind->extent.bytes);
+                    hole.behind->prefix_id.bytes);
         return;
     }
     start_submit(takeover, core->env->disk, hole.behind, on_older_read);

@@ -46,7 +46,7 @@ static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
     bool none = known->segment == UINT64_MAX;
     struct leat_log_tail tail = {.next_segment = none ? 0 : known->segment + 1,
                                  .next_offset = known->next_offset,
-                                 .previous = known->extent,
+                                 .previous = known->prefix_id,
                                  .stands_in = true};
     struct leat_partition *partition;
     leat_err rc = leat_partition_create(core, stream, ref, epoch, NULL, 0, &tail, &partition);
@@ -54,7 +54,7 @@ static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
     partition->tail_missing = true;
     partition->highest_segment = known->segment;
     partition->highest_offset = known->next_offset;
-    partition->highest_extent = known->extent;
+    partition->highest_prefix_id = known->prefix_id;
     leat_log_set_state(partition->log, LEAT_LOG_WAITING, why);
     if (LEAT_BUG(WAIT_UNWRITTEN)) return LEAT_OK;
     const char *name = stream->desc->name;
@@ -111,7 +111,7 @@ static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
         .jumped = takeover->tail.jumped,
         .backfill_follows = takeover->seg != NULL && takeover->seg->id.v > 0,
     };
-    if (takeover->seg != NULL && !tail.jumped) tail.previous = takeover->seg->extent;
+    if (takeover->seg != NULL && !tail.jumped) tail.previous = takeover->seg->prefix_id;
     struct leat_partition *partition;
     return leat_partition_create(core, stream, takeover->ref, takeover->epoch, &takeover->seg,
                                  takeover->seg != NULL ? 1 : 0, &tail, &partition);
@@ -209,7 +209,7 @@ static void older_want(struct leat_takeover *takeover)
     }
     takeover_enter(takeover, TAKEOVER_OLDER);
     takeover->segment--;
-    takeover->extent = takeover->start.previous;
+    takeover->prefix_id = takeover->start.previous;
     takeover->left.count = 0;
     takeover->next_offset = takeover->start.base_offset;
 }

@@ -55,7 +55,7 @@ struct leat_pull {
     uint64_t attempt;
     struct leat_log_ref log;
     uint64_t segment;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     uint64_t next_offset;
     struct leat_epoch epoch; /* stamp of the replicas at the sources */
     uint32_t version;

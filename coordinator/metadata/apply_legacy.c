@@ -55,7 +55,7 @@ leat_err leat_machine_apply_accept_loss(struct leat_machine *machine,
     struct leat_entry_accept_loss loss;
     (void)leat_entry_accept_loss_read(reader, &loss);
     row->log = loss.log;
-    row->tail = (struct leat_tail_record){loss.segment, loss.extent, loss.next_offset, true};
+    row->tail = (struct leat_tail_record){loss.segment, loss.prefix_id, loss.next_offset, true};
     assign.incarnation = assign.owner = row->owner = row->seen_owner = loss.incarnation;
     row->seen_log_epoch = loss.epoch;
     row->heard = loss.nothing;

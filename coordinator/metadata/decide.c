@@ -7,7 +7,7 @@
 #include "coordinator/metadata/tail.h"
 
 /* A prefix id that no replica has. */
-static const struct leat_extent NOWHERE = {UINT32_MAX, 0};
+static const struct leat_prefix_id NOWHERE = {UINT32_MAX, 0};
 
 static struct leat_tail_row row_of_mark(const struct leat_log_marks *marks)
 {
@@ -16,8 +16,8 @@ static struct leat_tail_row row_of_mark(const struct leat_log_marks *marks)
         .state = LEAT_TAIL_OPEN,
         .epoch = marks->mark_epoch,
         .generation = marks->mark_version ? marks->mark_version : 1,
-        .prefix = marks->mark_extent,
-        .previous = marks->predecessor_matches ? (struct leat_extent){0, 0} : NOWHERE,
+        .prefix = marks->mark_prefix_id,
+        .previous = marks->predecessor_matches ? (struct leat_prefix_id){0, 0} : NOWHERE,
         .next_offset = marks->mark_next_offset,
         .flags = marks->mark_only_start ? LEAT_TAIL_ONLY_START : 0,
     };
@@ -29,12 +29,12 @@ static struct leat_tail_row row_of_closed(const struct leat_log_marks *marks,
                                           const struct leat_tail_record *end)
 {
     bool closed_after = marks->closed_segment == end->segment &&
-                        marks->closed_extent.bytes > end->extent.bytes &&
+                        marks->closed_prefix_id.bytes > end->prefix_id.bytes &&
                         marks->closed_next_offset == end->next_offset;
     return (struct leat_tail_row){
         .segment = marks->closed_segment,
         .state = LEAT_TAIL_CLOSED,
-        .prefix = marks->closed_extent,
+        .prefix = marks->closed_prefix_id,
         .next_offset = marks->closed_next_offset,
         .flags = closed_after ? LEAT_TAIL_HAS_DECIDED : 0,
     };

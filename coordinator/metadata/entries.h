@@ -76,7 +76,7 @@ struct leat_entry_accept_loss {
     struct leat_log_ref log;
     uint64_t segment, next_offset, incarnation;
     uint32_t epoch;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     bool nothing;
 };
 struct leat_entry_move {

@@ -35,8 +35,8 @@ void leat_stream_desc_unref(struct leat_stream_desc *desc);
 
 /* Where a log ends, where open replicas do not decide this. */
 struct leat_tail_record {
-    uint64_t segment;          /* last segment; UINT64_MAX = the log has none yet */
-    struct leat_extent extent; /* of it */
+    uint64_t segment;                /* last segment; UINT64_MAX = the log has none yet */
+    struct leat_prefix_id prefix_id; /* of it */
     uint64_t next_offset;
     bool jumped; /* offsets before next_offset were given up */
 };
@@ -48,14 +48,14 @@ struct leat_log_marks {
     uint64_t mark_segment; /* the lowest segment with a mark after which the log did not go on */
     struct leat_epoch mark_epoch;
     uint32_t mark_version; /* 0: not said, that is 1 */
-    struct leat_extent mark_extent;
+    struct leat_prefix_id mark_prefix_id;
     uint64_t mark_next_offset;
     bool mark_only_start;     /* nothing but a start entry: predecessor must match the chain */
     bool predecessor_matches; /* closed, with the extent that the start entry names (or there is
                                  none to name) */
     bool has_closed;
     uint64_t closed_segment; /* highest closed */
-    struct leat_extent closed_extent;
+    struct leat_prefix_id closed_prefix_id;
     uint64_t closed_next_offset;
     bool lost; /* a started segment is there whose bytes did not survive or are damaged */
     uint64_t highest_segment; /* of anything found */
@@ -160,8 +160,8 @@ struct leat_replica_row {
     enum leat_replica_kind kind;
     struct leat_epoch epoch; /* its writer's; 0: not said */
     uint32_t version;
-    struct leat_extent extent;   /* its valid prefix */
-    struct leat_extent previous; /* of the segment before, named by the start entry */
+    struct leat_prefix_id prefix_id; /* its valid prefix */
+    struct leat_prefix_id previous;  /* of the segment before, named by the start entry */
     uint64_t base_offset, next_offset;
     int64_t max_timestamp_ms;
     bool only_start; /* MARK: no batch yet, so the segment before it is needed */
@@ -180,7 +180,7 @@ static inline const struct leat_tail_record *leat_log_decided(const struct leat_
 {
     const struct leat_tail_record *began = &record->began;
     if (!record->opened) return &record->tail;
-    bool known = began->segment == UINT64_MAX || began->extent.bytes > 0 || began->jumped;
+    bool known = began->segment == UINT64_MAX || began->prefix_id.bytes > 0 || began->jumped;
     return known ? began : NULL;
 }
 

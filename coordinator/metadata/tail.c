@@ -61,16 +61,16 @@ static void hold(struct leat_tail *out, size_t at)
  *     bytes. */
 static bool has_bytes(const struct leat_tail_record *end, const struct leat_tail_row *row)
 {
-    if (end->extent.bytes == 0) return false; /* it names none */
+    if (end->prefix_id.bytes == 0) return false; /* it names none */
     if (row->segment != end->segment || row->state == LEAT_TAIL_MISSING) return false;
-    return has(row, LEAT_TAIL_HAS_DECIDED) || leat_extent_equal(row->prefix, end->extent);
+    return has(row, LEAT_TAIL_HAS_DECIDED) || leat_prefix_id_equal(row->prefix, end->prefix_id);
 }
 
 /* A whole segment of what is left of a log whose record says no more than how far it went: the only copy was read as
  * it stood when its end was given up. */
 static bool is_left(const struct leat_tail_record *end, const struct leat_tail_row *row)
 {
-    return end->jumped && end->extent.bytes == 0 && row->state == LEAT_TAIL_CLOSED &&
+    return end->jumped && end->prefix_id.bytes == 0 && row->state == LEAT_TAIL_CLOSED &&
            row->prefix.bytes > 0 && row->segment <= end->segment;
 }
 
@@ -158,7 +158,7 @@ static bool previous_found(const struct asked *it, const struct leat_tail_row *r
     if (row->previous.bytes == 0) return true; /* there is none to name */
     for (size_t i = 0; i < it->count; i++)
         if (it->rows[i].state != LEAT_TAIL_MISSING && it->rows[i].segment + 1 == row->segment &&
-            leat_extent_equal(it->rows[i].prefix, row->previous))
+            leat_prefix_id_equal(it->rows[i].prefix, row->previous))
             return true;
     return false;
 }
@@ -294,11 +294,12 @@ static void by_open(struct asked *it, struct leat_tail *out)
         waits(out, LEAT_TAIL_NO_PREVIOUS, end->segment);
     else
         ends(out, reason,
-             (struct leat_tail_record){
-                 .segment = end->segment, .extent = end->prefix, .next_offset = end->next_offset});
+             (struct leat_tail_record){.segment = end->segment,
+                                       .prefix_id = end->prefix,
+                                       .next_offset = end->next_offset});
     for (size_t i = 0; i < it->count && out->ends; i++)
         if (it->rows[i].state != LEAT_TAIL_MISSING && it->rows[i].segment == end->segment &&
-            leat_extent_equal(it->rows[i].prefix, end->prefix))
+            leat_prefix_id_equal(it->rows[i].prefix, end->prefix))
             hold(out, i);
 }
 
@@ -325,7 +326,7 @@ void leat_tail_decide(const struct leat_tail_question *question, const struct le
 static bool lies_at_end(const struct leat_log_record *record, const struct leat_tail_row *row)
 {
     const struct leat_tail_record *end = leat_log_decided(record);
-    return end && end->extent.bytes > 0 && row->segment == end->segment &&
+    return end && end->prefix_id.bytes > 0 && row->segment == end->segment &&
            row->epoch.v != record->stamp_epoch.v && !LEAT_BUG(BEHIND_END_COUNTS);
 }
 
@@ -389,15 +390,16 @@ void leat_tail_left(const struct leat_log_record *record, const struct leat_tail
         return;
     }
     ends(out, LEAT_TAIL_LEFT,
-         (struct leat_tail_record){
-             .segment = best->segment, .extent = best->prefix, .next_offset = best->next_offset});
+         (struct leat_tail_record){.segment = best->segment,
+                                   .prefix_id = best->prefix,
+                                   .next_offset = best->next_offset});
     for (size_t i = 0; i < count; i++)
         if (rows[i].state != LEAT_TAIL_MISSING && rows[i].segment == best->segment &&
-            leat_extent_equal(rows[i].prefix, best->prefix))
+            leat_prefix_id_equal(rows[i].prefix, best->prefix))
             hold(out, i);
     if (!lies_at_end(record, best)) return;
     const struct leat_tail_record *end = leat_log_decided(record);
-    out->end.extent = end->extent; /* the replica's bytes may go on after the end */
+    out->end.prefix_id = end->prefix_id; /* the replica's bytes may go on after the end */
     if (!end->jumped) out->end.next_offset = end->next_offset;
 }
 
@@ -445,7 +447,7 @@ const char *leat_tail_text(const struct leat_tail *tail, const struct leat_log_r
     } else if (tail->reason == LEAT_TAIL_NO_BYTES) {
         snprintf(text, LEAT_TAIL_TEXT_BYTES,
                  "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32 ") was not found",
-                 segment, record->tail.extent.bytes, record->tail.extent.crc);
+                 segment, record->tail.prefix_id.bytes, record->tail.prefix_id.crc);
     } else {
         snprintf(text, LEAT_TAIL_TEXT_BYTES, formats[tail->reason], segment);
     }

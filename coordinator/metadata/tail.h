@@ -34,10 +34,10 @@ struct leat_tail_row {
     uint64_t segment;
     uint32_t node; /* any number that tells nodes apart */
     enum leat_tail_state state;
-    struct leat_epoch epoch;   /* its writer's */
-    uint32_t generation;       /* of its writer's set of copies: raised when a copy is lost */
-    struct leat_extent prefix; /* the prefix id, (length, CRC), of its valid bytes */
-    struct leat_extent
+    struct leat_epoch epoch;      /* its writer's */
+    uint32_t generation;          /* of its writer's set of copies: raised when a copy is lost */
+    struct leat_prefix_id prefix; /* the prefix id, (length, CRC), of its valid bytes */
+    struct leat_prefix_id
         previous; /* of the segment before, named by the start entry; bytes 0: none */
     uint64_t base_offset, next_offset;
     unsigned flags; /* enum leat_tail_flag */
@@ -112,7 +112,7 @@ static inline struct leat_tail_row leat_tail_row_of(const struct leat_replica_ro
         .state = (enum leat_tail_state)row->kind,
         .epoch = row->epoch,
         .generation = row->version,
-        .prefix = row->extent,
+        .prefix = row->prefix_id,
         .previous = row->previous,
         .base_offset = row->base_offset,
         .next_offset = row->next_offset,

@@ -185,7 +185,7 @@ static void pull_fill(struct leat_coordinator *coordinator, const struct co_task
     pull->attempt = recovery->attempt;
     pull->log = log->ref;
     pull->segment = log->tail.segment - (task->before ? 1 : 0);
-    pull->extent = task->before ? log->before : log->tail.extent;
+    pull->prefix_id = task->before ? log->before : log->tail.prefix_id;
     pull->next_offset = task->before ? log->before_next_offset : log->tail.next_offset;
     pull->epoch = log->seen.stamp_epoch;
     pull->version = log->seen.stamp_version;

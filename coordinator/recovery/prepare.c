@@ -50,7 +50,7 @@ static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node
  * everywhere. */
 static void before_find(struct co_recover_log *log, struct co_row *const *rows, size_t count)
 {
-    log->before = (struct leat_extent){0, 0};
+    log->before = (struct leat_prefix_id){0, 0};
     for (size_t i = 0; i < count && log->seen.opened; i++) {
         const struct leat_replica_row *row = &rows[i]->row;
         if (!rows[i]->holds || row->kind != LEAT_REPLICA_MARK || !row->only_start) continue;
@@ -61,7 +61,7 @@ static void before_find(struct co_recover_log *log, struct co_row *const *rows, 
         const struct leat_replica_row *row = &rows[i]->row;
         rows[i]->before = log->before.bytes > 0 && row->kind != LEAT_REPLICA_LOST &&
                           row->segment + 1 == log->tail.segment &&
-                          leat_extent_equal(row->extent, log->before);
+                          leat_prefix_id_equal(row->prefix_id, log->before);
     }
 }
 

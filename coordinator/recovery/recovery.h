@@ -108,7 +108,7 @@ struct co_recover_log {
     bool tells;
     struct leat_tail_record tail;
     /* The tail holds only a start entry: the segment before, named by the start entry. bytes 0: not so. */
-    struct leat_extent before;
+    struct leat_prefix_id before;
     uint64_t before_next_offset;
     uint32_t row_first, row_count; /* its rows, once sorted */
 };

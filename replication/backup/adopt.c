@@ -82,14 +82,14 @@ static void cut(struct backup_request *request)
 {
     const struct replica *rep = request->rep;
     struct leat_segment *seg = rep->seg;
-    if (leat_extent_equal(seg->extent, request->body.extent)) return;
-    const struct replica_looked *looked = backup_begins(rep, request->body.extent);
+    if (leat_prefix_id_equal(seg->prefix_id, request->body.prefix_id)) return;
+    const struct replica_looked *looked = backup_begins(rep, request->body.prefix_id);
     LEAT_ASSERT(looked != NULL);
     request->cut = true;
-    request->uncut = (struct replica_looked){.extent = seg->extent,
+    request->uncut = (struct replica_looked){.prefix_id = seg->prefix_id,
                                              .next_offset = seg->next_offset,
                                              .max_timestamp_ms = seg->max_timestamp_ms};
-    seg->extent = request->body.extent;
+    seg->prefix_id = request->body.prefix_id;
     seg->next_offset = looked->next_offset;
     seg->max_timestamp_ms = looked->max_timestamp_ms;
 }
@@ -114,13 +114,13 @@ static void adopt_step(struct backup_request *request)
     switch (seg->state) {
     case LEAT_SEGMENT_RESERVED:
     case LEAT_SEGMENT_OPEN:
-        seg->extent = request->body.extent;
+        seg->prefix_id = request->body.prefix_id;
         if (!is_ours(rep)) {
             backup_store(request, LEAT_STORE_HIBERNATE, on_step_done); /* which scans it */
             return;
         }
         /* Scanned before, and not written to since. */
-        leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
+        leat_scan_segment(seg->buffer, seg->prefix_id.bytes, &scan);
         seg->base_offset = scan.base_offset;
         seg->next_offset = scan.next_offset;
         seg->max_timestamp_ms = scan.max_timestamp_ms;
@@ -130,7 +130,7 @@ static void adopt_step(struct backup_request *request)
         close_at(request);
         return;
     default:
-        if (!leat_extent_equal(seg->extent, request->body.extent)) {
+        if (!leat_prefix_id_equal(seg->prefix_id, request->body.prefix_id)) {
             close_at(request);
             return;
         }
@@ -146,16 +146,17 @@ static void adopt_step(struct backup_request *request)
 }
 
 /* Could the replica be cut to `extent`? The store scans open replicas when they are hibernated. */
-static bool may_hold(const struct replica *rep, struct leat_extent extent)
+static bool may_hold(const struct replica *rep, struct leat_prefix_id prefix_id)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
     if (rep->damaged || rep->drop_wanted || seg->incomplete) return false;
     if (seg->state >= LEAT_SEGMENT_HIBERNATED)
-        return leat_extent_equal(seg->extent, extent) || backup_begins(rep, extent) != NULL;
-    if (!seg->buffer || extent.bytes > seg->capacity) return false;
-    leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return leat_scan_is(&scan, extent) && scan.header.segment == seg->id.v &&
+        return leat_prefix_id_equal(seg->prefix_id, prefix_id) ||
+               backup_begins(rep, prefix_id) != NULL;
+    if (!seg->buffer || prefix_id.bytes > seg->capacity) return false;
+    leat_scan_segment(seg->buffer, prefix_id.bytes, &scan);
+    return leat_scan_is(&scan, prefix_id) && scan.header.segment == seg->id.v &&
            scan.header.epoch == seg->epoch.v;
 }
 
@@ -165,10 +166,11 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
  * This is no rule for the end of a log (metadata/tail.h), and cannot contradict that rule: `extent` is the decided end,
  * both replicas begin with this prefix id (may_hold()), and the replica that is taken is cut to it. */
 static bool is_further(const struct replica *rep, const struct replica *than,
-                       struct leat_extent extent)
+                       struct leat_prefix_id prefix_id)
 {
     enum leat_segment_state a = rep->seg->state, b = than->seg->state;
-    bool a_cut = backup_begins(rep, extent) != NULL, b_cut = backup_begins(than, extent) != NULL;
+    bool a_cut = backup_begins(rep, prefix_id) != NULL,
+         b_cut = backup_begins(than, prefix_id) != NULL;
     /* A damaged replica is better than none: its log goes on, and has the segment repaired. */
     if (leat_segment_is_damaged(rep->seg) != leat_segment_is_damaged(than->seg))
         return leat_segment_is_damaged(than->seg);
@@ -186,7 +188,7 @@ static bool is_further(const struct replica *rep, const struct replica *than,
  *     many copies as it wants, and drops the new replica. */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_epoch owner, struct leat_segment_id segment,
-                           struct leat_extent extent, uint64_t next_offset,
+                           struct leat_prefix_id prefix_id, uint64_t next_offset,
                            int64_t max_timestamp_ms, unsigned to,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg)
@@ -197,8 +199,8 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
-        if (!leat_log_ref_equal(rep->seg->log, log) || !may_hold(rep, extent)) continue;
-        if (!found || is_further(rep, found, extent)) found = rep;
+        if (!leat_log_ref_equal(rep->seg->log, log) || !may_hold(rep, prefix_id)) continue;
+        if (!found || is_further(rep, found, prefix_id)) found = rep;
     }
     if (!found) return LEAT_E_NOT_FOUND;
     if (found->word.v > owner.v && !LEAT_BUG(ADOPTED_FOR_THE_PAST)) return LEAT_E_STALE_EPOCH;
@@ -206,7 +208,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;
     request->rep = found;
-    request->body.extent = extent;
+    request->body.prefix_id = prefix_id;
     request->body.next_offset = next_offset;
     request->body.max_timestamp_ms = max_timestamp_ms;
     request->on_adopted = on_done;
@@ -240,7 +242,7 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
         backup_request_put(request);
         return rc;
     }
-    rep->flushed = seg->extent.bytes;
+    rep->flushed = seg->prefix_id.bytes;
     rep->damaged = useless || seg->integrity == LEAT_INTEGRITY_MISSING; /* nothing of it is here */
     backup_replica_comes(rep, seg);
     seg->role = LEAT_SEGMENT_REPLICA;
@@ -268,13 +270,13 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
                leat_log_ref_equal(rep->seg->log, body.log);
     /* An owner of the past has no say over it: settle_one() has the story. */
     if (!rc && its && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
-    if (!rc && (!its || !may_hold(rep, body.extent) || leat_segment_is_damaged(rep->seg)))
-        rc = leat_backup_look_any(backup, body.log, body.segment, body.extent);
+    if (!rc && (!its || !may_hold(rep, body.prefix_id) || leat_segment_is_damaged(rep->seg)))
+        rc = leat_backup_look_any(backup, body.log, body.segment, body.prefix_id);
     /* Its writer would go on after the cut. */
     if (!rc && rep->seg->state < LEAT_SEGMENT_HIBERNATED && !is_ours(rep)) rc = LEAT_E_AGAIN;
     if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
     if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED &&
-        leat_extent_equal(rep->seg->extent, body.extent)) {
+        leat_prefix_id_equal(rep->seg->prefix_id, body.prefix_id)) {
         backup_confirm(rep, 0);
         if (body.owner.v > rep->word.v) rep->word = body.owner;
         backup_answer(backup, ticket, rep);

@@ -155,14 +155,14 @@ void backup_closed(struct backup_request *request)
     LEAT_ASSERT_OWNER(request->backup->options.owner);
     struct replica *rep = request->rep;
     if (request->req.rc && request->cut) {
-        rep->seg->extent = request->uncut.extent;
+        rep->seg->prefix_id = request->uncut.prefix_id;
         rep->seg->next_offset = request->uncut.next_offset;
         rep->seg->max_timestamp_ms = request->uncut.max_timestamp_ms;
     }
     if (request->req.rc && !LEAT_BUG(REFUSED_CLOSE_COUNTS))
         rep->seg->state = request->before;
     else if (rep->seg->durability == LEAT_DURABILITY_DISK)
-        rep->flushed = rep->seg->extent.bytes; /* the store has seen to it */
+        rep->flushed = rep->seg->prefix_id.bytes; /* the store has seen to it */
 }
 
 /* ---- answers ---- */
@@ -402,7 +402,7 @@ leat_err leat_backup_take_found(struct leat_backup *backup, const struct leat_fo
     rep->seg->owner_actor = backup->options.env->post->self;
     rep->seg->post = backup->options.env->post;
     rep->damaged = found->kind == LEAT_FOUND_LOST;
-    rep->flushed = found->seg->extent.bytes;
+    rep->flushed = found->seg->prefix_id.bytes;
     return LEAT_OK;
 }
 

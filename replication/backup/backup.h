@@ -75,7 +75,7 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
  */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_epoch owner, struct leat_segment_id segment,
-                           struct leat_extent extent, uint64_t next_offset,
+                           struct leat_prefix_id prefix_id, uint64_t next_offset,
                            int64_t max_timestamp_ms, unsigned to,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg) LEAT_NODISCARD;
@@ -97,7 +97,7 @@ void leat_backup_release(struct leat_backup *backup, const char *node, uint64_t 
 struct leat_backup_pull {
     struct leat_log_ref log;
     struct leat_segment_id segment;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     uint64_t next_offset;               /* after it; 0: what its bytes say */
     uint32_t version;                   /* of its stamp; 0: 1 */
     unsigned nodes[LEAT_REP_NODES_MAX]; /* numbers; asked in this order */
@@ -136,7 +136,7 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
  * durable yet. Errors: LEAT_E_NOT_FOUND, LEAT_E_AGAIN (the replica is busy), LEAT_E_NO_MEMORY; on_done never runs
  * then. Thread: owner. */
 leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
-                           struct leat_segment_id segment, struct leat_extent extent,
+                           struct leat_segment_id segment, struct leat_prefix_id prefix_id,
                            void (*on_done)(void *arg, leat_err rc), void *arg) LEAT_NODISCARD;
 /**
  * Does this replica, which is hibernated or closed and longer, begin with exactly these bytes? The replica is read.
@@ -144,17 +144,18 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
  * Errors (on_done never runs): LEAT_E_NOT_FOUND: it can't begin so, or the answer is known; LEAT_E_AGAIN,
  * LEAT_E_NO_MEMORY. Thread: owner.
  */
-leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
-                          void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;
+leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle,
+                          struct leat_prefix_id prefix_id, void (*on_done)(void *arg, bool begins),
+                          void *arg) LEAT_NODISCARD;
 /** The same for any replica of the segment that may begin so; the caller asks again later. LEAT_E_AGAIN: a replica is
  * being looked at, or begins with these bytes and is not in its file yet; LEAT_E_NOT_FOUND: no replica is
  * left to look at; LEAT_E_NO_MEMORY. Thread: owner. */
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
                               struct leat_segment_id segment,
-                              struct leat_extent extent) LEAT_NODISCARD;
+                              struct leat_prefix_id prefix_id) LEAT_NODISCARD;
 /** Is a whole closed or hibernated replica with exactly these bytes here? Thread: owner. */
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
-                       struct leat_segment_id segment, struct leat_extent extent);
+                       struct leat_segment_id segment, struct leat_prefix_id prefix_id);
 /** The node owns the log under `epoch` and has all its segments: the remaining replicas of the log are dropped,
  * except replicas that a later owner counts, and unsure segments (leat_primary_log_options). */
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
@@ -185,8 +186,8 @@ struct leat_replica_info {
     bool torn;        /* HIBERNATED: see leat_segment.torn */
     bool mark;        /* whole, started, not closed; extent is what the scan or the hibernating
                                   record says. Marks of a live writer may grow while being looked at */
-    struct leat_extent extent; /* CLOSED, HIBERNATED: all of it; else of the valid prefix */
-    struct leat_extent previous;
+    struct leat_prefix_id prefix_id; /* CLOSED, HIBERNATED: all of it; else of the valid prefix */
+    struct leat_prefix_id previous;
     uint64_t base_offset, next_offset;
     bool only_start;
     bool durable; /* that extent would survive a power cut */
@@ -194,7 +195,7 @@ struct leat_replica_info {
     uint64_t writer;
     uint64_t handle;
     /* shorter; it was found to begin with these. 0 bytes: not known of any (more) */
-    struct leat_extent begins[LEAT_BEGINS_MAX];
+    struct leat_prefix_id begins[LEAT_BEGINS_MAX];
     const struct leat_segment *seg; /* view until return */
 };
 /** Calls each() for every replica of a log for which wanted() says so; open ones are scanned. */

@@ -16,7 +16,7 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
         .settled = rep->settled,
         .provisional = seg->provisional,
         .damaged = rep->damaged,
-        .extent = seg->extent,
+        .prefix_id = seg->prefix_id,
         .base_offset = seg->base_offset,
         .next_offset = seg->next_offset,
         .max_timestamp_ms = seg->max_timestamp_ms,
@@ -25,11 +25,12 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
         .seg = seg,
     };
     for (unsigned i = 0, known = 0; i < LEAT_BEGINS_MAX; i++)
-        if (backup_begins(rep, rep->looked[i].extent)) out->begins[known++] = rep->looked[i].extent;
+        if (backup_begins(rep, rep->looked[i].prefix_id))
+            out->begins[known++] = rep->looked[i].prefix_id;
     bool disk = seg->durability == LEAT_DURABILITY_DISK;
     out->durable = seg->state == LEAT_SEGMENT_HIBERNATED ||
                    (seg->state == LEAT_SEGMENT_CLOSED &&
-                    (seg->flushed || (disk && rep->flushed >= seg->extent.bytes)));
+                    (seg->flushed || (disk && rep->flushed >= seg->prefix_id.bytes)));
     if (seg->state == LEAT_SEGMENT_HIBERNATED) {
         out->mark = !rep->damaged && !seg->incomplete;
         out->torn = seg->integrity == LEAT_INTEGRITY_TORN;
@@ -42,7 +43,7 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
     if (!found.has_header || found.header.stream != seg->log.stream ||
         found.header.epoch != seg->epoch.v || found.header.segment != seg->id.v)
         found = (struct leat_scan){0};
-    out->extent = (struct leat_extent){found.bytes, found.crc};
+    out->prefix_id = (struct leat_prefix_id){found.bytes, found.crc};
     out->previous = found.previous;
     out->base_offset = found.base_offset;
     out->next_offset = found.next_offset;

@@ -21,17 +21,17 @@ struct backup_look {
     struct leat_disk_io io;
     struct leat_backup *backup;
     struct replica *rep;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     void (*on_done)(void *arg, bool begins); /* NULL: no caller waits for the result */
     void *arg;
 };
 
 /* Its bytes do not change any more, and are longer than `extent`. */
-static bool is_longer(const struct replica *rep, struct leat_extent extent)
+static bool is_longer(const struct replica *rep, struct leat_prefix_id prefix_id)
 {
     const struct leat_segment *seg = rep->seg;
     return seg && seg->state >= LEAT_SEGMENT_HIBERNATED &&
-           extent.bytes >= LEAT_ENTRY_HEADER_BYTES && extent.bytes < seg->extent.bytes;
+           prefix_id.bytes >= LEAT_ENTRY_HEADER_BYTES && prefix_id.bytes < seg->prefix_id.bytes;
 }
 
 static bool is_in_file(const struct replica *rep)
@@ -39,17 +39,19 @@ static bool is_in_file(const struct replica *rep)
     return !rep->seg->buffer && rep->seg->file;
 }
 
-static const struct replica_looked *looked_at(const struct replica *rep, struct leat_extent extent)
+static const struct replica_looked *looked_at(const struct replica *rep,
+                                              struct leat_prefix_id prefix_id)
 {
     for (unsigned i = 0; i < LEAT_BEGINS_MAX; i++)
-        if (leat_extent_equal(rep->looked[i].extent, extent)) return &rep->looked[i];
+        if (leat_prefix_id_equal(rep->looked[i].prefix_id, prefix_id)) return &rep->looked[i];
     return NULL;
 }
 
-const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent)
+const struct replica_looked *backup_begins(const struct replica *rep,
+                                           struct leat_prefix_id prefix_id)
 {
     const struct replica_looked *looked =
-        is_longer(rep, extent) && is_in_file(rep) ? looked_at(rep, extent) : NULL;
+        is_longer(rep, prefix_id) && is_in_file(rep) ? looked_at(rep, prefix_id) : NULL;
     return looked != NULL && looked->begins ? looked : NULL;
 }
 
@@ -74,14 +76,14 @@ static void on_read(struct leat_disk_io *io)
     const struct leat_segment_header *header = &scan.header;
     void (*on_done)(void *arg, bool begins) = look->on_done;
     void *arg = look->arg;
-    if (!io->rc && io->done_bytes >= look->extent.bytes)
-        leat_scan_segment(io->buffer, look->extent.bytes, &scan);
+    if (!io->rc && io->done_bytes >= look->prefix_id.bytes)
+        leat_scan_segment(io->buffer, look->prefix_id.bytes, &scan);
     struct leat_log_ref log = {header->stream, header->streamlet, header->log};
-    bool begins = leat_scan_is(&scan, look->extent) && leat_log_ref_equal(log, seg->log) &&
+    bool begins = leat_scan_is(&scan, look->prefix_id) && leat_log_ref_equal(log, seg->log) &&
                   header->segment == seg->id.v && header->epoch == seg->epoch.v &&
                   !LEAT_BUG(LONGER_IS_NONE);
     /* Unreadable bytes count as missing: the caller must look elsewhere. */
-    looked_put(rep, (struct replica_looked){.extent = look->extent,
+    looked_put(rep, (struct replica_looked){.prefix_id = look->prefix_id,
                                             .begins = begins,
                                             .next_offset = scan.next_offset,
                                             .max_timestamp_ms = scan.max_timestamp_ms});
@@ -91,20 +93,20 @@ static void on_read(struct leat_disk_io *io)
     if (on_done) on_done(arg, begins);
 }
 
-static leat_err look_start(struct replica *rep, struct leat_extent extent,
+static leat_err look_start(struct replica *rep, struct leat_prefix_id prefix_id,
                            void (*on_done)(void *arg, bool begins), void *arg)
 {
     struct leat_backup *backup = rep->backup;
     const struct leat_segment *seg = rep->seg;
     if (rep->busy || rep->evicting || rep->move_wanted || backup->looks == BACKUP_LOOKS_MAX)
         return LEAT_E_AGAIN;
-    size_t bytes = LEAT_ALIGN_UP(extent.bytes, (uint32_t)BLOCK_BYTES);
+    size_t bytes = LEAT_ALIGN_UP(prefix_id.bytes, (uint32_t)BLOCK_BYTES);
     struct backup_look *look =
         leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *look + bytes + BLOCK_BYTES);
     if (!look) return LEAT_E_NO_MEMORY;
     look->backup = backup;
     look->rep = rep;
-    look->extent = extent;
+    look->prefix_id = prefix_id;
     look->on_done = on_done;
     look->arg = arg;
     look->io = (struct leat_disk_io){
@@ -129,25 +131,25 @@ static bool may_be_used(const struct replica *rep)
            !rep->seg->incomplete && !leat_segment_is_damaged(rep->seg);
 }
 
-static bool is_unknown(const struct replica *rep, struct leat_extent extent)
+static bool is_unknown(const struct replica *rep, struct leat_prefix_id prefix_id)
 {
-    return is_longer(rep, extent) && is_in_file(rep) && looked_at(rep, extent) == NULL &&
+    return is_longer(rep, prefix_id) && is_in_file(rep) && looked_at(rep, prefix_id) == NULL &&
            may_be_used(rep);
 }
 
 /* A closed replica that begins with `extent`, but whose file does not have all bytes yet. A recovery hears of the
  * replica, but only row and file together can be cut (adopt.c): until the flush has ended the caller must ask again,
  * and must not take the replica for missing. */
-static bool begins_in_memory(const struct replica *rep, struct leat_extent extent)
+static bool begins_in_memory(const struct replica *rep, struct leat_prefix_id prefix_id)
 {
     struct leat_scan scan;
-    if (!is_longer(rep, extent) || !rep->seg->buffer || !may_be_used(rep)) return false;
-    leat_scan_segment(rep->seg->buffer, extent.bytes, &scan);
-    return leat_scan_is(&scan, extent);
+    if (!is_longer(rep, prefix_id) || !rep->seg->buffer || !may_be_used(rep)) return false;
+    leat_scan_segment(rep->seg->buffer, prefix_id.bytes, &scan);
+    return leat_scan_is(&scan, prefix_id);
 }
 
 leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
-                     struct leat_segment_id segment, struct leat_extent extent,
+                     struct leat_segment_id segment, struct leat_prefix_id prefix_id,
                      void (*on_done)(void *arg, bool begins), void *arg)
 {
     LEAT_ASSERT_OWNER(backup->options.owner);
@@ -156,25 +158,26 @@ leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
     for (struct leat_list *it = head->next; it != head; it = it->next) {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (rep->seg->id.v != segment.v || !leat_log_ref_equal(rep->seg->log, log)) continue;
-        if (is_unknown(rep, extent)) return look_start(rep, extent, on_done, arg);
-        if (begins_in_memory(rep, extent)) rc = LEAT_E_AGAIN;
+        if (is_unknown(rep, prefix_id)) return look_start(rep, prefix_id, on_done, arg);
+        if (begins_in_memory(rep, prefix_id)) rc = LEAT_E_AGAIN;
     }
     return rc;
 }
 
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
-                              struct leat_segment_id segment, struct leat_extent extent)
+                              struct leat_segment_id segment, struct leat_prefix_id prefix_id)
 {
     LEAT_ASSERT_OWNER(backup->options.owner);
-    leat_err rc = backup_look(backup, log, segment, extent, NULL, NULL);
+    leat_err rc = backup_look(backup, log, segment, prefix_id, NULL, NULL);
     return rc ? rc : LEAT_E_AGAIN;
 }
 
-leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
-                          void (*on_done)(void *arg, bool begins), void *arg)
+leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle,
+                          struct leat_prefix_id prefix_id, void (*on_done)(void *arg, bool begins),
+                          void *arg)
 {
     LEAT_ASSERT_OWNER(backup->options.owner);
     struct replica *rep = backup_find(backup, handle);
-    if (!rep || !is_unknown(rep, extent)) return LEAT_E_NOT_FOUND;
-    return look_start(rep, extent, on_done, arg);
+    if (!rep || !is_unknown(rep, prefix_id)) return LEAT_E_NOT_FOUND;
+    return look_start(rep, prefix_id, on_done, arg);
 }

@@ -34,35 +34,35 @@ struct backup_serve {
 };
 
 /* Does the replica, by its row, have exactly this extent, or begin with it? */
-static bool may_serve(const struct replica *rep, struct leat_extent extent, bool whole)
+static bool may_serve(const struct replica *rep, struct leat_prefix_id prefix_id, bool whole)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_entry trailer;
-    if (LEAT_BUG(REPAIR_UNCHECKED) && !extent.crc) return seg->file && !rep->dropping;
+    if (LEAT_BUG(REPAIR_UNCHECKED) && !prefix_id.crc) return seg->file && !rep->dropping;
     if (rep->damaged || rep->drop_wanted || rep->dropping || seg->incomplete ||
         leat_segment_is_damaged(seg))
         return false;
     if (rep->adopting && !LEAT_BUG(SERVED_AMID_ADOPTION)) return false;
-    if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
-    if (seg->state >= LEAT_SEGMENT_HIBERNATED && leat_extent_equal(seg->extent, extent))
+    if (prefix_id.bytes < sizeof trailer || prefix_id.bytes > seg->capacity) return false;
+    if (seg->state >= LEAT_SEGMENT_HIBERNATED && leat_prefix_id_equal(seg->prefix_id, prefix_id))
         return true;
-    if (!whole && backup_begins(rep, extent)) return true;
+    if (!whole && backup_begins(rep, prefix_id)) return true;
     if (!seg->buffer || rep->move_wanted) return false;
-    memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
-    return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
+    memcpy(&trailer, seg->buffer + prefix_id.bytes - sizeof trailer, sizeof trailer);
+    return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == prefix_id.crc;
 }
 
 /* Does an open replica have the bytes that its row claims? Closed replicas were checked when they were closed. */
-static bool holds(const struct replica *rep, struct leat_extent extent)
+static bool holds(const struct replica *rep, struct leat_prefix_id prefix_id)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
-    if (seg->state >= LEAT_SEGMENT_HIBERNATED && leat_extent_equal(seg->extent, extent))
+    if (seg->state >= LEAT_SEGMENT_HIBERNATED && leat_prefix_id_equal(seg->prefix_id, prefix_id))
         return true;
-    if (backup_begins(rep, extent)) return true;
-    if (LEAT_BUG(REPAIR_UNCHECKED) && !extent.crc) return true;
-    leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return leat_scan_is(&scan, extent);
+    if (backup_begins(rep, prefix_id)) return true;
+    if (LEAT_BUG(REPAIR_UNCHECKED) && !prefix_id.crc) return true;
+    leat_scan_segment(seg->buffer, prefix_id.bytes, &scan);
+    return leat_scan_is(&scan, prefix_id);
 }
 
 /* SUBTLE: if the rows of several replicas match, the bytes decide which replica is served.
@@ -71,7 +71,7 @@ static bool holds(const struct replica *rep, struct leat_extent extent)
  *  3. Recovery lists the second. If the first were served, the puller would find it damaged, each time.
  * A single matching replica is not checked here: the puller checks, and a check for each piece would be a scan each. */
 static struct replica *replica_with(const struct leat_backup *backup, struct leat_log_ref log,
-                                    struct leat_segment_id segment, struct leat_extent extent,
+                                    struct leat_segment_id segment, struct leat_prefix_id prefix_id,
                                     bool whole)
 {
     const struct leat_list *head = backup_bucket(backup, log);
@@ -79,9 +79,9 @@ static struct replica *replica_with(const struct leat_backup *backup, struct lea
     for (struct leat_list *it = head->next; it != head; it = it->next) {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
-        if (!leat_log_ref_equal(rep->seg->log, log) || !may_serve(rep, extent, whole)) continue;
-        if (LEAT_BUG(TORN_HIDES) || (first && holds(first, extent))) return first ? first : rep;
-        if (first && holds(rep, extent)) return rep;
+        if (!leat_log_ref_equal(rep->seg->log, log) || !may_serve(rep, prefix_id, whole)) continue;
+        if (LEAT_BUG(TORN_HIDES) || (first && holds(first, prefix_id))) return first ? first : rep;
+        if (first && holds(rep, prefix_id)) return rep;
         first = rep;
     }
     return first;
@@ -132,7 +132,8 @@ static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
     serve->ticket = *ticket;
     serve->count = pull->count;
     /* passed_bytes is only for the whole replica: a longer replica that is cut here has valid bytes after the cut. */
-    if (seg->state >= LEAT_SEGMENT_HIBERNATED && leat_extent_equal(seg->extent, pull->extent))
+    if (seg->state >= LEAT_SEGMENT_HIBERNATED &&
+        leat_prefix_id_equal(seg->prefix_id, pull->prefix_id))
         serve->passed_bytes = seg->passed_bytes;
     serve->piece = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)(serve + 1) + ANSWER_HEAD_BYTES,
                                             (uintptr_t)BLOCK_BYTES);
@@ -182,7 +183,7 @@ static leat_err serve_later(struct leat_backup *backup, const struct rep_pull *p
     struct serve_later *later = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *later);
     if (!later) return LEAT_E_NO_MEMORY;
     *later = (struct serve_later){backup, *pull, *ticket};
-    leat_err rc = backup_look(backup, pull->log, pull->segment, pull->extent, on_looked, later);
+    leat_err rc = backup_look(backup, pull->log, pull->segment, pull->prefix_id, on_looked, later);
     if (rc) leat_mem_free(later);
     return rc;
 }
@@ -190,7 +191,8 @@ static leat_err serve_later(struct leat_backup *backup, const struct rep_pull *p
 static void serve(struct leat_backup *backup, const struct rep_pull *pull,
                   const struct leat_link_ticket *ticket)
 {
-    struct replica *rep = replica_with(backup, pull->log, pull->segment, pull->extent, pull->whole);
+    struct replica *rep =
+        replica_with(backup, pull->log, pull->segment, pull->prefix_id, pull->whole);
     leat_err rc = LEAT_E_NOT_FOUND;
     if (rep)
         rc = serve_start(backup, rep, pull, ticket);
@@ -205,8 +207,8 @@ void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *fram
     LEAT_ASSERT_OWNER(backup->options.owner);
     struct rep_pull pull;
     leat_err rc = rep_pull_decode(frame->control, frame->control_bytes, &pull);
-    if (!rc && (pull.count == 0 || pull.count > PIECE_BYTES || pull.from > pull.extent.bytes ||
-                pull.count > pull.extent.bytes - pull.from))
+    if (!rc && (pull.count == 0 || pull.count > PIECE_BYTES || pull.from > pull.prefix_id.bytes ||
+                pull.count > pull.prefix_id.bytes - pull.from))
         rc = LEAT_E_INVALID;
     if (rc)
         backup_refuse(backup, ticket, rc, NULL);
@@ -324,8 +326,8 @@ static void pull_close(struct leat_backup_pull *pull)
     struct leat_backup *backup = pull->backup;
     struct leat_segment *seg = pull->into ? NULL : pull->rep->seg;
     struct leat_scan scan;
-    leat_scan_segment(pull->into ? pull->into : seg->buffer, pull->extent.bytes, &scan);
-    bool right = leat_scan_is(&scan, pull->extent) && scan.header.segment == pull->segment.v;
+    leat_scan_segment(pull->into ? pull->into : seg->buffer, pull->prefix_id.bytes, &scan);
+    bool right = leat_scan_is(&scan, pull->prefix_id) && scan.header.segment == pull->segment.v;
     if (!right && LEAT_BUG(PULL_UNCHECKED)) right = true;
     if (pull->into && (right || LEAT_BUG(REPAIR_UNCHECKED))) {
         pull_end(pull, LEAT_OK);
@@ -336,7 +338,7 @@ static void pull_close(struct leat_backup_pull *pull)
         pull_next_node(pull, right ? LEAT_E_NO_MEMORY : LEAT_E_DAMAGED);
         return;
     }
-    seg->extent = pull->extent;
+    seg->prefix_id = pull->prefix_id;
     seg->base_offset = scan.base_offset;
     seg->next_offset = pull->next_offset ? pull->next_offset : scan.next_offset;
     seg->max_timestamp_ms = scan.max_timestamp_ms;
@@ -351,7 +353,7 @@ static void piece_take(struct leat_backup_pull *pull, const struct leat_msg_bin 
     uint8_t *to = pull->into ? pull->into : pull->rep->seg->buffer;
     memcpy(to + pull->at, piece->data, piece->bytes);
     pull->at += piece->bytes;
-    if (pull->at < pull->extent.bytes)
+    if (pull->at < pull->prefix_id.bytes)
         pull_ask(pull);
     else
         pull_close(pull);
@@ -388,7 +390,7 @@ static leat_err first_piece(struct leat_backup_pull *pull, const struct leat_msg
     const struct leat_segment_header *header = &scan.header;
     struct leat_log_ref log = {header->stream, header->streamlet, header->log};
     bool right = scan.has_header && leat_log_ref_equal(log, pull->log) &&
-                 header->segment == pull->segment.v && header->capacity >= pull->extent.bytes &&
+                 header->segment == pull->segment.v && header->capacity >= pull->prefix_id.bytes &&
                  (header->capacity & (header->capacity - 1)) == 0;
     if (!right) return LEAT_E_DAMAGED;
     struct backup_request *request = backup_request_get(backup);
@@ -439,11 +441,11 @@ static void on_piece(struct leat_link_call *call, leat_err rc, const struct leat
 static void pull_ask(struct leat_backup_pull *pull)
 {
     const struct leat_rep_net *net = &pull->backup->options.net;
-    uint32_t left = pull->extent.bytes - pull->at;
+    uint32_t left = pull->prefix_id.bytes - pull->at;
     pull->asked = left < PIECE_BYTES ? left : PIECE_BYTES;
     struct rep_pull body = {.log = pull->log,
                             .segment = pull->segment,
-                            .extent = pull->extent,
+                            .prefix_id = pull->prefix_id,
                             .from = pull->at,
                             .count = pull->asked,
                             .whole = pull->whole};
@@ -479,7 +481,7 @@ static void pull_deliver(void *actor, struct leat_mail *mail)
 }
 
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
-                       struct leat_segment_id segment, struct leat_extent extent)
+                       struct leat_segment_id segment, struct leat_prefix_id prefix_id)
 {
     LEAT_ASSERT_OWNER(backup->options.owner);
     const struct leat_list *head = backup_bucket(backup, log);
@@ -490,7 +492,7 @@ bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log
         bool whole =
             !rep->damaged && !rep->drop_wanted && !seg->incomplete && !leat_segment_is_damaged(seg);
         if (whole && seg->state >= LEAT_SEGMENT_HIBERNATED &&
-            leat_extent_equal(seg->extent, extent))
+            leat_prefix_id_equal(seg->prefix_id, prefix_id))
             return true;
     }
     return false;
@@ -501,7 +503,8 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
     LEAT_ASSERT_OWNER(backup->options.owner);
     const struct leat_post *post = backup->options.env->post;
     if (backup->pulls == LEAT_BACKUP_PULLS_MAX) return LEAT_E_AGAIN;
-    if (pull->extent.bytes < LEAT_ENTRY_HEADER_BYTES || pull->extent.bytes > LEAT_SEGMENT_BYTES_MAX)
+    if (pull->prefix_id.bytes < LEAT_ENTRY_HEADER_BYTES ||
+        pull->prefix_id.bytes > LEAT_SEGMENT_BYTES_MAX)
         return LEAT_E_INVALID;
     backup->pulls++;
     pull->backup = backup;
@@ -532,12 +535,12 @@ static void on_flushed(struct leat_store_req *req)
 }
 
 leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
-                           struct leat_segment_id segment, struct leat_extent extent,
+                           struct leat_segment_id segment, struct leat_prefix_id prefix_id,
                            void (*on_done)(void *arg, leat_err rc), void *arg)
 {
     LEAT_ASSERT_OWNER(backup->options.owner);
-    struct replica *rep = replica_with(backup, log, segment, extent, false);
-    if (!rep) return leat_backup_look_any(backup, log, segment, extent);
+    struct replica *rep = replica_with(backup, log, segment, prefix_id, false);
+    if (!rep) return leat_backup_look_any(backup, log, segment, prefix_id);
     if (rep->busy || rep->evicting || rep->move_wanted) return LEAT_E_AGAIN;
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;
@@ -546,9 +549,9 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
     request->rep = rep;
     request->on_flushed = on_done;
     request->adopted_arg = arg;
-    if (open && rep->flushed < extent.bytes) {
+    if (open && rep->flushed < prefix_id.bytes) {
         request->req.from_bytes = rep->flushed;
-        request->req.to_bytes = extent.bytes;
+        request->req.to_bytes = prefix_id.bytes;
         backup_store(request, LEAT_STORE_COMMIT, on_flushed);
         return LEAT_OK;
     }

@@ -134,7 +134,7 @@ static bool base_offset_of(const struct leat_segment *seg, uint64_t *out_base_of
 static void close_now(struct backup_request *request, void (*then)(struct leat_store_req *req))
 {
     struct leat_segment *seg = request->rep->seg;
-    seg->extent = request->body.extent;
+    seg->prefix_id = request->body.prefix_id;
     seg->next_offset = request->body.next_offset;
     seg->max_timestamp_ms = request->body.max_timestamp_ms;
     seg->passed_bytes = backup_passed_bounded(seg, request->body.passed_bytes);
@@ -183,22 +183,23 @@ static void on_whole_before_closed(struct leat_store_req *req)
 }
 
 /* The trailer that ends the prefix, and this segment's own header before it. */
-static bool ends_with(const struct leat_segment *seg, struct leat_extent extent)
+static bool ends_with(const struct leat_segment *seg, struct leat_prefix_id prefix_id)
 {
     struct leat_entry trailer;
-    if (!seg->buffer || extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
-    memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
-    return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
+    if (!seg->buffer || prefix_id.bytes < sizeof trailer || prefix_id.bytes > seg->capacity)
+        return false;
+    memcpy(&trailer, seg->buffer + prefix_id.bytes - sizeof trailer, sizeof trailer);
+    return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == prefix_id.crc;
 }
 
-static bool scans_as(const struct leat_segment *seg, struct leat_extent extent,
+static bool scans_as(const struct leat_segment *seg, struct leat_prefix_id prefix_id,
                      struct leat_scan *out_scan)
 {
-    if (!seg->buffer || extent.bytes > seg->capacity) return false;
-    leat_scan_segment(seg->buffer, extent.bytes, out_scan);
-    return out_scan->started && out_scan->bytes == extent.bytes && out_scan->crc == extent.crc &&
-           out_scan->header.stream == seg->log.stream && out_scan->header.segment == seg->id.v &&
-           out_scan->header.epoch == seg->epoch.v;
+    if (!seg->buffer || prefix_id.bytes > seg->capacity) return false;
+    leat_scan_segment(seg->buffer, prefix_id.bytes, out_scan);
+    return out_scan->started && out_scan->bytes == prefix_id.bytes &&
+           out_scan->crc == prefix_id.crc && out_scan->header.stream == seg->log.stream &&
+           out_scan->header.segment == seg->id.v && out_scan->header.epoch == seg->epoch.v;
 }
 
 static leat_err start_close(struct backup_request *request)
@@ -207,14 +208,14 @@ static leat_err start_close(struct backup_request *request)
     struct leat_scan scan;
     if (seg->state != LEAT_SEGMENT_RESERVED && seg->state != LEAT_SEGMENT_OPEN)
         return LEAT_E_INVALID;
-    if (!ends_with(seg, request->body.extent) || !base_offset_of(seg, &seg->base_offset))
+    if (!ends_with(seg, request->body.prefix_id) || !base_offset_of(seg, &seg->base_offset))
         return LEAT_E_DAMAGED;
     if (!seg->incomplete) {
         request->backup->accounts.control_rpcs++;
         close_now(request, on_done);
         return LEAT_OK;
     }
-    if (!scans_as(seg, request->body.extent, &scan)) return LEAT_E_DAMAGED;
+    if (!scans_as(seg, request->body.prefix_id, &scan)) return LEAT_E_DAMAGED;
     if (LEAT_BUG(WHOLE_BEFORE_CLOSED))
         stamp(request, request->body.version, false, on_whole_before_closed);
     else
@@ -234,8 +235,8 @@ static leat_err start_request(struct backup_request *request)
         return start_close(request);
     case LEAT_REP_HIBERNATE:
         if (!open || seg->incomplete) return LEAT_E_INVALID;
-        if (!ends_with(seg, body->extent)) return LEAT_E_DAMAGED;
-        seg->extent = body->extent;
+        if (!ends_with(seg, body->prefix_id)) return LEAT_E_DAMAGED;
+        seg->prefix_id = body->prefix_id;
         backup_store(request, LEAT_STORE_HIBERNATE, on_done); /* which scans it */
         return LEAT_OK;
     case LEAT_REP_RESUME:
@@ -248,7 +249,7 @@ static leat_err start_request(struct backup_request *request)
         return LEAT_OK;
     case LEAT_REP_COMPLETE:
         if (!open) return LEAT_E_INVALID;
-        if (!scans_as(seg, body->extent, &scan)) return LEAT_E_DAMAGED;
+        if (!scans_as(seg, body->prefix_id, &scan)) return LEAT_E_DAMAGED;
         stamp(request, body->version, false, on_done);
         return LEAT_OK;
     default:
@@ -444,7 +445,7 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
                               .epoch = seg->epoch,
                               .version = seg->version,
                               .state = seg->incomplete ? LEAT_SEGMENT_RESERVED : seg->state,
-                              .extent = seg->extent};
+                              .prefix_id = seg->prefix_id};
         if (rep->damaged || (leat_segment_is_damaged(seg) && !LEAT_BUG(CORRUPT_COUNTS)))
             row.state = LEAT_SEGMENT_RESERVED; /* nothing that counts */
         rep_row_write(&body, &row);

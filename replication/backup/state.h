@@ -60,7 +60,7 @@ struct backup_fence {
 
 /* Of a replica that is longer than asked: the prefix id of its bytes up to there. look.c */
 struct replica_looked {
-    struct leat_extent extent; /* 0 bytes: not looked at */
+    struct leat_prefix_id prefix_id; /* 0 bytes: not looked at */
     bool begins;
     uint64_t next_offset;
     int64_t max_timestamp_ms;
@@ -207,11 +207,12 @@ bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64
 /* look.c */
 /** Of a hibernated or closed replica that is longer, and known to begin with exactly this prefix: the look; else
  * NULL. */
-const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent);
+const struct replica_looked *backup_begins(const struct replica *rep,
+                                           struct leat_prefix_id prefix_id);
 /** Looks at a replica that may begin so and was not looked at yet. LEAT_OK: on_done later and once, and there may be
  * more such replicas; LEAT_E_NOT_FOUND: none; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. */
 leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
-                     struct leat_segment_id segment, struct leat_extent extent,
+                     struct leat_segment_id segment, struct leat_prefix_id prefix_id,
                      void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;
 
 /* pull.c */

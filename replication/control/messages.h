@@ -26,7 +26,7 @@ struct rep_body {
     uint32_t capacity;
     uint32_t durability;
     bool incomplete;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     uint64_t next_offset;
     int64_t max_timestamp_ms;
     struct leat_epoch owner; /* under which its sender owns the log; `epoch` is the segment's */
@@ -38,7 +38,7 @@ uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES
 struct rep_pull {
     struct leat_log_ref log;
     struct leat_segment_id segment;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     uint32_t from, count;
     bool whole; /* see leat_backup_pull */
 };
@@ -87,7 +87,7 @@ struct rep_row {
     struct leat_epoch epoch;
     uint32_t version;
     uint32_t state; /* enum leat_segment_state */
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
 };
 struct rep_granted {
     struct leat_msg_bin grant;

@@ -50,7 +50,7 @@ static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const stru
     copy->handle = row->handle;
     rep_copy_enter(copy, REP_COPY_CLOSED);
     copy->counted = copy->found = true;
-    copy->sent = copy->done = copy->flushed = row->extent.bytes;
+    copy->sent = copy->done = copy->flushed = row->prefix_id.bytes;
     rep_place_judge(set);
     rep_set_settle(set);
     return VERDICT_KEEP;
@@ -103,7 +103,7 @@ static void seal_ask(struct rep_set *set, struct rep_peer *peer, const struct re
                             .version = row->version,
                             .capacity = set->capacity,
                             .durability = (uint32_t)set->log->options.durability,
-                            .extent = seg->extent,
+                            .prefix_id = seg->prefix_id,
                             .next_offset = seg->next_offset,
                             .max_timestamp_ms = seg->max_timestamp_ms,
                             .owner = set->log->options.epoch};
@@ -149,12 +149,13 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     }
     if (copy && copy->handle == row->handle) return VERDICT_KEEP;
     bool same = rep_set_is_closed(set) && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
-                (leat_extent_equal(row->extent, set->seg->extent) || LEAT_BUG(ANY_CLOSED));
+                (leat_prefix_id_equal(row->prefix_id, set->seg->prefix_id) || LEAT_BUG(ANY_CLOSED));
     if (same && !copy && set->copy_count < rep_wanted(log)) return adopt(set, peer, row);
     if (is_adequate(set) || LEAT_BUG(DROP_NEEDED)) return VERDICT_DROP;
-    bool old = rep_set_is_closed(set) && !set->close && set->seg->epoch.v == row->epoch.v &&
-               row->epoch.v < log->options.epoch.v &&
-               (row->state != LEAT_SEGMENT_CLOSED || row->extent.bytes > set->seg->extent.bytes);
+    bool old =
+        rep_set_is_closed(set) && !set->close && set->seg->epoch.v == row->epoch.v &&
+        row->epoch.v < log->options.epoch.v &&
+        (row->state != LEAT_SEGMENT_CLOSED || row->prefix_id.bytes > set->seg->prefix_id.bytes);
     if (old && !copy && set->copy_count < rep_wanted(log)) seal_ask(set, peer, row);
     return VERDICT_LATER;
 }
@@ -325,7 +326,7 @@ static void on_read(struct leat_disk_io *io)
     rep_mark_dirty(set->log);
     if (!copy && LEAT_BUG(PIECE_FOR_ANY)) copy = primary->recopy_copy;
     if (!copy) return; /* it has gone */
-    uint32_t left = set->seg->extent.bytes - copy->done;
+    uint32_t left = set->seg->prefix_id.bytes - copy->done;
     uint32_t bytes = left < REP_STAGING_BYTES ? left : REP_STAGING_BYTES;
     if (!set->dropping && (io->rc || io->done_bytes < bytes)) rep_own_damaged(set);
     if (io->rc || io->done_bytes < bytes || set->dropping) {
@@ -340,7 +341,7 @@ static void piece_start(struct leat_primary *primary)
 {
     struct rep_set *set = primary->recopy;
     struct rep_copy *copy = primary->recopy_copy;
-    uint32_t left = set->seg->extent.bytes - copy->done;
+    uint32_t left = set->seg->prefix_id.bytes - copy->done;
     uint32_t bytes = left < REP_STAGING_BYTES ? left : REP_STAGING_BYTES;
     if (primary->recopy_bytes < bytes) return;
     if (set->seg->buffer) {
@@ -533,5 +534,5 @@ void rep_recopy_step(struct leat_primary *primary, uint64_t now_us)
     }
     if (copy->state != REP_COPY_OPEN || copy->writes || !rep_copy_lives(copy)) return;
     if (primary->recopy->dropping) return;
-    if (copy->done < primary->recopy->seg->extent.bytes) piece_start(primary);
+    if (copy->done < primary->recopy->seg->prefix_id.bytes) piece_start(primary);
 }

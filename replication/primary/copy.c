@@ -31,7 +31,7 @@ static uint64_t patience(const struct leat_primary *primary, unsigned kind)
 }
 
 /* false: there is no memory: nothing was started, and the log is looked at again in a tick. */
-static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_extent extent)
+static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_prefix_id prefix_id)
 {
     struct rep_set *set = copy->set;
     struct rep_peer *peer = copy->peer;
@@ -50,7 +50,7 @@ static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_exte
         .capacity = set->capacity,
         .durability = (uint32_t)set->log->options.durability,
         .incomplete = copy->incomplete,
-        .extent = extent,
+        .prefix_id = prefix_id,
         .owner = set->log->options.epoch,
     };
     if (set->seg) {
@@ -117,7 +117,7 @@ static void on_resumed(struct rep_copy *copy, const struct rep_answer *answer)
     rep_copy_enter(copy, REP_COPY_OPEN);
     copy->place = answer->place;
     copy->stamp = copy->stamp_sent;
-    copy->sent = copy->done = copy->flushed = copy->set->seg->extent.bytes;
+    copy->sent = copy->done = copy->flushed = copy->set->seg->prefix_id.bytes;
 }
 
 /* Another copy may have been lost while this one was one too many: then its segment lacks one now. */
@@ -223,7 +223,7 @@ bool rep_copy_open(struct rep_copy *copy, bool incomplete)
     LEAT_ASSERT_OWNER(copy->peer->primary->options.owner);
     LEAT_ASSERT_CMP(copy->state, ==, REP_COPY_OPENING); /* as it was made */
     copy->incomplete = incomplete;
-    if (ask(copy, LEAT_REP_OPEN, (struct leat_extent){0})) return true;
+    if (ask(copy, LEAT_REP_OPEN, (struct leat_prefix_id){0})) return true;
     rep_copy_remove(copy);
     return false;
 }
@@ -284,7 +284,7 @@ void rep_copy_drop(struct rep_copy *copy)
     }
     /* Its memory serves another as soon as this is answered: not while writes may still land. */
     if (rep_copy_is_busy(copy) || (copy->writes && !LEAT_BUG(DROP_AMID_WRITES))) return;
-    (void)ask(copy, LEAT_REP_DROP, (struct leat_extent){0});
+    (void)ask(copy, LEAT_REP_DROP, (struct leat_prefix_id){0});
 }
 
 /* SUBTLE: until its backup has answered the DROP, the copy is still in the tables, but does not count.
@@ -415,13 +415,13 @@ void rep_copy_write(struct rep_copy *copy)
 
 /* ---- the step ---- */
 /* What names the prefix: its last entry is a trailer. */
-static struct leat_extent prefix(const struct rep_set *set, uint32_t bytes)
+static struct leat_prefix_id prefix(const struct rep_set *set, uint32_t bytes)
 {
     struct leat_entry trailer;
     LEAT_ASSERT_CMP(bytes, >=, sizeof trailer);
     memcpy(&trailer, set->seg->buffer + bytes - sizeof trailer, sizeof trailer);
     LEAT_ASSERT_CMP(trailer.type, ==, LEAT_ENTRY_TRAILER);
-    return (struct leat_extent){bytes, trailer.crc};
+    return (struct leat_prefix_id){bytes, trailer.crc};
 }
 
 static void batch(struct rep_copy *copy, struct rep_batch *into)
@@ -432,8 +432,8 @@ static void batch(struct rep_copy *copy, struct rep_batch *into)
 static void step_closed(struct rep_copy *copy)
 {
     const struct rep_set *set = copy->set;
-    if (copy->state == REP_COPY_OPEN && copy->done == set->seg->extent.bytes && !copy->writes)
-        (void)ask(copy, LEAT_REP_CLOSE, set->seg->extent);
+    if (copy->state == REP_COPY_OPEN && copy->done == set->seg->prefix_id.bytes && !copy->writes)
+        (void)ask(copy, LEAT_REP_CLOSE, set->seg->prefix_id);
 }
 
 void rep_copy_step(struct rep_copy *copy)
@@ -449,7 +449,7 @@ void rep_copy_step(struct rep_copy *copy)
         return;
     }
     if (copy->state == REP_COPY_HIBERNATED) {
-        if (!rep_set_is_hibernated(set)) (void)ask(copy, LEAT_REP_RESUME, set->seg->extent);
+        if (!rep_set_is_hibernated(set)) (void)ask(copy, LEAT_REP_RESUME, set->seg->prefix_id);
         return;
     }
     bool there = copy->done == set->target && copy->writes == 0;
@@ -473,6 +473,6 @@ void rep_copy_step(struct rep_copy *copy)
         batch(copy, &copy->peer->restamp);
     else if (!flushed)
         batch(copy, &copy->peer->flush);
-    else if (rep_set_is_hibernated(set) && there && copy->done == set->seg->extent.bytes)
-        (void)ask(copy, LEAT_REP_HIBERNATE, set->seg->extent);
+    else if (rep_set_is_hibernated(set) && there && copy->done == set->seg->prefix_id.bytes)
+        (void)ask(copy, LEAT_REP_HIBERNATE, set->seg->prefix_id);
 }

@@ -77,7 +77,7 @@ static leat_err take_segment(struct leat_primary_log *log, struct leat_segment *
     set->seg = seg;
     set->seg->copies_pointer = set;
     set->state = REP_SET_CLOSED; /* begins here */
-    set->target = seg->extent.bytes;
+    set->target = seg->prefix_id.bytes;
     set->lost_us = rep_now(log->primary);
     rep_mark_dirty(log);
     return LEAT_OK;

@@ -56,7 +56,7 @@ leat_err leat_partition_create(struct leat_core *core, struct leat_stream *strea
     said("core %u makes %s, epoch %u, of%s; next %llu at %llu, behind %s%s%s%s%s", core->index,
          ref_text(ref), epoch.v, seg_count > 0 ? ids : " none",
          (unsigned long long)tail->next_segment, (unsigned long long)tail->next_offset,
-         extent_text(tail->previous), tail->jumped ? ", jumped" : "",
+         prefix_id_text(tail->previous), tail->jumped ? ", jumped" : "",
          tail->backfill_follows ? ", older follow" : "", tail->holes ? ", holes" : "",
          tail->stands_in ? ", stands in" : "");
     if (it.create != LEAT_OK) return it.create;
@@ -148,7 +148,7 @@ static struct leat_segment *found(uint32_t q, uint64_t segment, enum leat_fate f
     size_t at = alone.node.found_count++;
     it.segs[at] = (struct leat_segment){.log = log_of(q),
                                         .id = {segment},
-                                        .extent = {100 + (uint32_t)segment, 7},
+                                        .prefix_id = {100 + (uint32_t)segment, 7},
                                         .next_offset = 10 * segment + 10};
     it.found[at] = (struct leat_found){.seg = &it.segs[at]};
     it.fates[at] = (struct leat_found_fate){
@@ -164,7 +164,7 @@ static struct leat_log_decision *decided(uint32_t q, uint64_t segment)
         .log = log_of(q),
         .kind = LEAT_DECIDED_TAIL,
         .tail = {.segment = segment,
-                 .extent = {100 + (uint32_t)segment, 7},
+                 .prefix_id = {100 + (uint32_t)segment, 7},
                  .next_offset = segment == UINT64_MAX ? 0 : 10 * segment + 10},
         .epoch = {9}};
     return decision;
@@ -306,8 +306,8 @@ static void log_goes_on_behind_its_decided_end(void **state)
                 "core 0 makes what is missing\n");
     end();
     begin();
-    (void)found(0, 0, LEAT_FATE_SERVED)->extent; /* which goes on behind the end */
-    it.segs[0].extent.bytes = 120;
+    (void)found(0, 0, LEAT_FATE_SERVED)->prefix_id; /* which goes on behind the end */
+    it.segs[0].prefix_id.bytes = 120;
     (void)decided(0, 0)->tail;
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said("core 0 makes 7/1/0, epoch 9, of 0; next 1 at 10, behind 120:7\n"
@@ -316,7 +316,7 @@ static void log_goes_on_behind_its_decided_end(void **state)
     end();
     begin();
     (void)found(0, 0, LEAT_FATE_SERVED); /* where it ends is elsewhere */
-    it.segs[0].extent.bytes = 120;
+    it.segs[0].prefix_id.bytes = 120;
     (void)decided(0, 1);
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said("core 0 makes 7/1/0, epoch 9, of 0; next 2 at 20, behind 101:7\n"

@@ -96,15 +96,16 @@ const char *ref_text(struct leat_log_ref ref)
     return text("%u/%u/%u", ref.stream, ref.streamlet, ref.log);
 }
 
-const char *extent_text(struct leat_extent extent)
+const char *prefix_id_text(struct leat_prefix_id prefix_id)
 {
-    return text("%u:%x", extent.bytes, extent.crc);
+    return text("%u:%x", prefix_id.bytes, prefix_id.crc);
 }
 
 const char *tail_text(const struct leat_tail_record *tail)
 {
-    return text("segment %lld %s next %llu%s", (long long)tail->segment, extent_text(tail->extent),
-                (unsigned long long)tail->next_offset, tail->jumped ? " jumped" : "");
+    return text("segment %lld %s next %llu%s", (long long)tail->segment,
+                prefix_id_text(tail->prefix_id), (unsigned long long)tail->next_offset,
+                tail->jumped ? " jumped" : "");
 }
 
 static char last_line[512];

@@ -61,7 +61,7 @@ void alone_io_done(leat_err rc, size_t bytes);
 
 /** "7/0/1", of an extent "100:a", of a tail record "segment 4 100:a next 50"; for said(). A few at one time. */
 const char *ref_text(struct leat_log_ref ref);
-const char *extent_text(struct leat_extent extent);
+const char *prefix_id_text(struct leat_prefix_id prefix_id);
 const char *tail_text(const struct leat_tail_record *tail);
 
 #endif

@@ -105,7 +105,7 @@ static struct leat_replica_info *replica(uint64_t segment, uint32_t epoch, uint3
                                        .segment = {segment},
                                        .epoch = {epoch},
                                        .state = LEAT_SEGMENT_CLOSED,
-                                       .extent = {bytes, 7}};
+                                       .prefix_id = {bytes, 7}};
     return info;
 }
 
@@ -114,7 +114,7 @@ static void on_done(struct leat_below *below, leat_err rc)
     assert_ptr_equal(below->owner, &it);
     said("done %s: segment %llu, epoch %u, %u candidates, the first %u bytes on %u nodes",
          leat_err_name(rc), (unsigned long long)below->found.segment, below->found.epoch,
-         below->found.count, below->found.candidates[0].extent.bytes,
+         below->found.count, below->found.candidates[0].prefix_id.bytes,
          below->found.candidates[0].nodes);
 }
 
@@ -265,7 +265,7 @@ static void answers_are_read_as_far_as_they_go(void **state)
         it.behind = behind;
         node_answers(LEAT_OK, two, 2);
         assert_int_equal(it.below.found.count, 2 - behind);
-        if (behind == 0) assert_int_equal(it.below.found.candidates[1].extent.bytes, 700);
+        if (behind == 0) assert_int_equal(it.below.found.candidates[1].prefix_id.bytes, 700);
         said_enough();
         end();
     }
@@ -285,26 +285,26 @@ static void claims_are_kept_within_bounds(void **state)
                 {LEAT_SEGMENT_BYTES_MAX + 1, false}};
     for (unsigned i = 0; i < 4; i++) {
         struct leat_below_found found = {0};
-        leat_below_add(&found, 4, 1, (struct leat_extent){rows[i].bytes, 1});
+        leat_below_add(&found, 4, 1, (struct leat_prefix_id){rows[i].bytes, 1});
         assert_int_equal(found.count, rows[i].counts);
     }
     struct leat_below_found found = {0};
     for (uint32_t i = 0; i <= LEAT_BELOW_CANDIDATES_MAX; i++)
-        leat_below_add(&found, 4, 1, (struct leat_extent){1000, i});
+        leat_below_add(&found, 4, 1, (struct leat_prefix_id){1000, i});
     assert_int_equal(found.count, LEAT_BELOW_CANDIDATES_MAX);
-    leat_below_add(&found, 4, 1, (struct leat_extent){1000, 2}); /* one more node has it */
+    leat_below_add(&found, 4, 1, (struct leat_prefix_id){1000, 2}); /* one more node has it */
     assert_int_equal(found.candidates[2].nodes, 2);
     assert_int_equal(leat_below_best(&found).crc, 2);
-    found.candidates[3].extent.bytes = 9000; /* longer, and fewer have it */
+    found.candidates[3].prefix_id.bytes = 9000; /* longer, and fewer have it */
     assert_int_equal(leat_below_best(&found).crc, 2);
-    found.candidates[3].extent.bytes = 1000;
+    found.candidates[3].prefix_id.bytes = 1000;
     assert_true(leat_below_pass(&found));
     assert_int_equal(found.count, LEAT_BELOW_CANDIDATES_MAX - 1);
     for (uint32_t i = 0; i < found.count; i++)
-        assert_int_not_equal(found.candidates[i].extent.crc, 2);
+        assert_int_not_equal(found.candidates[i].prefix_id.crc, 2);
     leat_below_add(
         &found, 4, 1,
-        (struct leat_extent){1001, 0}); /* other bytes, though its checksum is the same */
+        (struct leat_prefix_id){1001, 0}); /* other bytes, though its checksum is the same */
     assert_int_equal(found.count, LEAT_BELOW_CANDIDATES_MAX);
 }
 

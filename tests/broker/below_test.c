@@ -11,20 +11,21 @@
 #include "store/segment.h"
 
 enum { SHORT_BYTES = 4096, LONG_BYTES = 8192 };
-static const struct leat_extent brief = {SHORT_BYTES, 0x11111111}, whole = {LONG_BYTES, 0x22222222};
+static const struct leat_prefix_id brief = {SHORT_BYTES, 0x11111111},
+                                   whole = {LONG_BYTES, 0x22222222};
 
 static void add(struct leat_below_found *found, unsigned nodes, uint64_t segment, uint32_t epoch,
-                struct leat_extent extent)
+                struct leat_prefix_id prefix_id)
 {
     for (unsigned i = 0; i < nodes; i++)
-        leat_below_add(found, segment, epoch, extent);
+        leat_below_add(found, segment, epoch, prefix_id);
 }
 
-static void assert_best(const struct leat_below_found *found, struct leat_extent wanted)
+static void assert_best(const struct leat_below_found *found, struct leat_prefix_id wanted)
 {
-    struct leat_extent extent = leat_below_best(found);
-    assert_int_equal(extent.bytes, wanted.bytes);
-    assert_int_equal(extent.crc, wanted.crc);
+    struct leat_prefix_id prefix_id = leat_below_best(found);
+    assert_int_equal(prefix_id.bytes, wanted.bytes);
+    assert_int_equal(prefix_id.crc, wanted.crc);
 }
 
 static void below_newest_segment_counts_alone(void **state)
@@ -106,9 +107,9 @@ static void below_what_no_segment_can_be_is_passed_over(void **state)
 {
     (void)state;
     struct leat_below_found found = {0};
-    add(&found, 3, 9, 9, (struct leat_extent){0, 0});
-    add(&found, 3, 9, 9, (struct leat_extent){LEAT_ENTRY_HEADER_BYTES - 1, 1});
-    add(&found, 3, 9, 9, (struct leat_extent){LEAT_SEGMENT_BYTES_MAX + 1, 1});
+    add(&found, 3, 9, 9, (struct leat_prefix_id){0, 0});
+    add(&found, 3, 9, 9, (struct leat_prefix_id){LEAT_ENTRY_HEADER_BYTES - 1, 1});
+    add(&found, 3, 9, 9, (struct leat_prefix_id){LEAT_SEGMENT_BYTES_MAX + 1, 1});
     assert_int_equal(found.count, 0);
     add(&found, 1, 5, 4, brief);
     assert_best(&found, brief);
@@ -120,7 +121,7 @@ static void below_more_than_fit_leaves_the_first_ones(void **state)
     (void)state;
     struct leat_below_found found = {0};
     for (uint32_t i = 0; i < 2 * LEAT_BELOW_CANDIDATES_MAX; i++)
-        add(&found, 1, 5, 4, (struct leat_extent){SHORT_BYTES + i, i});
+        add(&found, 1, 5, 4, (struct leat_prefix_id){SHORT_BYTES + i, i});
     assert_int_equal(found.count, LEAT_BELOW_CANDIDATES_MAX);
     add(&found, 1, 5, 5, whole); /* a later owner's comes in all the same */
     assert_int_equal(found.count, 1);

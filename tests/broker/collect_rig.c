@@ -45,33 +45,34 @@ void leat_backup_collect(struct leat_backup *backup,
     for (size_t i = 0; i < it.replica_count; i++)
         if (wanted(arg, it.replicas[i].log)) each(arg, &it.replicas[i]);
 }
-leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
-                          void (*on_done)(void *arg, bool begins), void *arg)
+leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle,
+                          struct leat_prefix_id prefix_id, void (*on_done)(void *arg, bool begins),
+                          void *arg)
 {
     assert_ptr_equal(backup, &it);
-    said("look at %llu for %s", (unsigned long long)handle, extent_text(extent));
+    said("look at %llu for %s", (unsigned long long)handle, prefix_id_text(prefix_id));
     it.on_looked = on_done;
     it.look_arg = arg;
     return it.look;
 }
 leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
-                           struct leat_segment_id segment, struct leat_extent extent,
+                           struct leat_segment_id segment, struct leat_prefix_id prefix_id,
                            void (*on_done)(void *arg, leat_err rc), void *arg)
 {
     assert_ptr_equal(backup, &it);
     said("flush %s segment %llu %s", ref_text(log), (unsigned long long)segment.v,
-         extent_text(extent));
+         prefix_id_text(prefix_id));
     it.on_flushed = on_done;
     it.flush_arg = arg;
     return it.flush;
 }
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
-                       struct leat_segment_id segment, struct leat_extent extent)
+                       struct leat_segment_id segment, struct leat_prefix_id prefix_id)
 {
     assert_ptr_equal(backup, &it);
     assert_true(leat_log_ref_equal(log, it.wanted.log));
     assert_int_equal(segment.v, it.wanted.segment);
-    assert_int_equal(extent.crc, it.wanted.extent.crc);
+    assert_int_equal(prefix_id.crc, it.wanted.prefix_id.crc);
     return it.holds;
 }
 leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull)
@@ -83,7 +84,7 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
     for (unsigned i = 0, used = 0; i < pull->node_count; i++)
         used += (unsigned)snprintf(from + used, sizeof from - used, " %u", pull->nodes[i]);
     said("pull %s segment %llu %s next %llu version %u%s, from%s", ref_text(pull->log),
-         (unsigned long long)pull->segment.v, extent_text(pull->extent),
+         (unsigned long long)pull->segment.v, prefix_id_text(pull->prefix_id),
          (unsigned long long)pull->next_offset, pull->version,
          pull->provisional ? " provisional" : "", from);
     it.pulling = pull;
@@ -142,12 +143,12 @@ void begin(void)
     for (uint32_t i = 0; i < LOGS; i++)
         it.logs[i] = (struct leat_collect_log){
             .log = {ALONE_STREAM, 0, i},
-            .record = {.tail = {.segment = 4 + i, .extent = {1000, 4 + i}}}};
+            .record = {.tail = {.segment = 4 + i, .prefix_id = {1000, 4 + i}}}};
     it.collect = (struct leat_collect){
         .attempt = 0xabc, .crashed = it.crashed, .logs = it.logs, .log_count = LOGS};
     it.wanted = (struct leat_pull){.log = {ALONE_STREAM, 1, 0},
                                    .segment = 4,
-                                   .extent = {1000, 4},
+                                   .prefix_id = {1000, 4},
                                    .next_offset = 50,
                                    .version = 3,
                                    .source_count = 2,

@@ -29,7 +29,7 @@ static struct leat_replica_info *replica(uint32_t log, uint64_t segment)
                                        .epoch = {3},
                                        .version = 2,
                                        .state = LEAT_SEGMENT_CLOSED,
-                                       .extent = {900, 9},
+                                       .prefix_id = {900, 9},
                                        .previous = {800, 8},
                                        .base_offset = 30,
                                        .next_offset = 40,
@@ -203,8 +203,8 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     assert_int_equal(row(0)->segment, 5);
     assert_int_equal(row(0)->epoch.v, 3);
     assert_int_equal(row(0)->version, 2);
-    assert_string_equal(extent_text(row(0)->extent), "900:9");
-    assert_string_equal(extent_text(row(0)->previous), "800:8");
+    assert_string_equal(prefix_id_text(row(0)->prefix_id), "900:9");
+    assert_string_equal(prefix_id_text(row(0)->previous), "800:8");
     assert_int_equal(row(0)->base_offset, 30);
     assert_int_equal(row(0)->next_offset, 99);
     assert_int_equal(row(0)->max_timestamp_ms, 1234);
@@ -213,7 +213,7 @@ static void only_whole_replicas_of_these_logs_are_told_of(void **state)
     assert_int_equal(row(1)->segment, 6);
     assert_int_equal(row(1)->epoch.v, 3);
     assert_int_equal(row(1)->version, 2);
-    assert_int_equal(row(1)->extent.bytes, 0);
+    assert_int_equal(row(1)->prefix_id.bytes, 0);
     assert_int_equal(row(2)->kind, LEAT_REPLICA_CLOSED);
     assert_int_equal(row(2)->segment, 9);
     assert_true(row(2)->durable && row(2)->provisional && !row(2)->torn && !row(2)->only_start);
@@ -334,18 +334,18 @@ static void copies_that_begin_with_the_end_are_known(void **state)
     for (unsigned i = 0; i < CASES; i++) {
         begin();
         struct leat_replica_info *info = replica(0, i == OTHER_SEGMENT ? 5 : 4);
-        info->extent = (struct leat_extent){1500, 9};
+        info->prefix_id = (struct leat_prefix_id){1500, 9};
         it.scan = (struct leat_scan){.started = true, .bytes = 1000, .crc = 4};
-        if (i == SAME) info->extent = (struct leat_extent){1000, 4};
-        if (i == BEGINS) info->begins[0] = (struct leat_extent){1000, 4};
-        if (i == BEGINS_LAST) info->begins[LEAT_BEGINS_MAX - 1] = (struct leat_extent){1000, 4};
+        if (i == SAME) info->prefix_id = (struct leat_prefix_id){1000, 4};
+        if (i == BEGINS) info->begins[0] = (struct leat_prefix_id){1000, 4};
+        if (i == BEGINS_LAST) info->begins[LEAT_BEGINS_MAX - 1] = (struct leat_prefix_id){1000, 4};
         if (i >= BYTES && i <= OTHER_LENGTH) it.segs[0].buffer = (uint8_t *)"";
         if (i == OTHER_BYTES) it.scan.crc = 5;
         if (i == NOT_STARTED) it.scan.started = false;
-        if (i == SHORT) info->extent.bytes = 999;
+        if (i == SHORT) info->prefix_id.bytes = 999;
         if (i == OTHER_LENGTH) it.scan.bytes = 999;
         if (i == OPENED) it.logs[0].record.opened = true;
-        if (i == NO_END) it.logs[0].record.tail.extent = (struct leat_extent){0, 0};
+        if (i == NO_END) it.logs[0].record.tail.prefix_id = (struct leat_prefix_id){0, 0};
         it.look = LEAT_E_NOT_FOUND;
         asks();
         bool scanned = i >= BYTES && i <= OTHER_LENGTH && i != SHORT;
@@ -371,7 +371,7 @@ static void end_of_an_opened_log_is_where_its_epoch_began(void **state)
         record->opened = opened;
         record->stamp_epoch.v = own ? 3 : 4;
         if (opened) record->began = record->tail, record->tail.segment = 9;
-        replica(0, 4)->extent.bytes = 1500;
+        replica(0, 4)->prefix_id.bytes = 1500;
         it.look = LEAT_E_NOT_FOUND;
         asks();
         assert_said_first(opened && own ? "look\nfilter" : "look\nlook at 501 for 1000:4\nfilter");
@@ -386,11 +386,11 @@ static void end_is_known_by_bytes_and_checksum(void **state)
     for (unsigned i = 0; i < 4; i++) {
         begin();
         struct leat_replica_info *info = replica(0, 4);
-        info->extent = (struct leat_extent){1500, 9};
-        if (i == 0) info->extent = (struct leat_extent){1000, 5};
-        if (i == 1) info->extent = (struct leat_extent){1001, 4};
-        if (i == 2) info->begins[0] = (struct leat_extent){1000, 5};
-        if (i == 3) info->begins[0] = (struct leat_extent){1001, 4};
+        info->prefix_id = (struct leat_prefix_id){1500, 9};
+        if (i == 0) info->prefix_id = (struct leat_prefix_id){1000, 5};
+        if (i == 1) info->prefix_id = (struct leat_prefix_id){1001, 4};
+        if (i == 2) info->begins[0] = (struct leat_prefix_id){1000, 5};
+        if (i == 3) info->begins[0] = (struct leat_prefix_id){1001, 4};
         it.look = LEAT_E_NOT_FOUND;
         asks();
         assert_false(row(0)->holds_tail);
@@ -405,10 +405,10 @@ static void what_lies_behind_the_ends_that_were_found_is_none(void **state)
     (void)state;
     begin();
     struct leat_replica_info *info = replica(0, 4);
-    struct leat_extent *end_of = &it.logs[0].record.tail.extent;
+    struct leat_prefix_id *end_of = &it.logs[0].record.tail.prefix_id;
     static_assert(sizeof *end_of == sizeof info->seg, "it can be taken for one");
     memcpy(end_of, &info->seg, sizeof *end_of);
-    info->extent = (struct leat_extent){UINT32_MAX, 9};
+    info->prefix_id = (struct leat_prefix_id){UINT32_MAX, 9};
     it.look = LEAT_E_NOT_FOUND;
     asks();
     assert_false(row(0)->holds_tail);
@@ -502,7 +502,7 @@ static struct leat_replica_info *hibernated(uint64_t segment, uint32_t bytes)
     struct leat_replica_info *info = replica(0, segment);
     info->state = LEAT_SEGMENT_HIBERNATED;
     info->mark = info->only_start = true;
-    info->extent = (struct leat_extent){bytes, 9};
+    info->prefix_id = (struct leat_prefix_id){bytes, 9};
     it.segs[it.replica_count - 1].file = (void *)&it;
     it.segs[it.replica_count - 1].file_offset = 4096 * segment;
     return info;
@@ -536,11 +536,11 @@ static void starts_of_hibernated_ones_are_read(void **state)
                 "filter 7/0/0, whose end is 4: 7 8 9 10\n"
                 "node log info: recovery 00000abc\n"
                 "collected OK, 4 rows\n");
-    assert_string_equal(extent_text(row(0)->previous), "600:6");
+    assert_string_equal(prefix_id_text(row(0)->previous), "600:6");
     assert_int_equal(row(0)->base_offset, 70);
     assert_true(row(0)->only_start);
     assert_int_equal(row(0)->kind, LEAT_REPLICA_MARK);
-    assert_string_equal(extent_text(row(1)->previous), "800:8");
+    assert_string_equal(prefix_id_text(row(1)->previous), "800:8");
     assert_false(row(3)->only_start); /* the replica has more than a start entry */
     end();
 }
@@ -559,8 +559,8 @@ static void start_that_cant_be_read_is_not_told_of(void **state)
         alone_io_done(i == 0 ? LEAT_E_DISK : LEAT_OK, i == 1 ? 99 : 100);
         assert_said_first(i < 2 ? "filter" : "scan 100 bytes\nfilter");
         assert_int_equal(row(0)->kind, i == 5 ? LEAT_REPLICA_MARK : LEAT_REPLICA_CLOSED);
-        assert_int_equal(row(0)->extent.bytes, i == 5 ? 100 : 0);
-        assert_int_equal(row(0)->extent.crc, i == 5 ? 9 : 0);
+        assert_int_equal(row(0)->prefix_id.bytes, i == 5 ? 100 : 0);
+        assert_int_equal(row(0)->prefix_id.crc, i == 5 ? 9 : 0);
         end();
     }
 }

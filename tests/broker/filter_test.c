@@ -69,10 +69,10 @@ static void highest_that_may_be_left_is_told(void **state)
     for (unsigned i = 0; i < 5; i++) {
         rows[i] = closed(i + 1, 5);
         rows[i].epoch.v = 2;
-        rows[i].extent.bytes = 100;
+        rows[i].prefix_id.bytes = 100;
     }
     const struct leat_replica_row all[5] = {rows[0], rows[1], rows[2], rows[3], rows[4]};
-    record.began = (struct leat_tail_record){.segment = 3, .extent = {90, 1}};
+    record.began = (struct leat_tail_record){.segment = 3, .prefix_id = {90, 1}};
     assert_filtered(rows, 5, &record, (uint64_t[]){2, 5, 0});
     memcpy(rows, all, sizeof rows);
     rows[2].holds_tail = true;
@@ -99,7 +99,7 @@ static void of_one_segment_the_later_owners_is_told(void **state)
         struct leat_replica_row rows[] = {closed(1, 5), closed(1, 5), closed(3, 5)};
         for (unsigned i = 0; i < 3; i++) {
             rows[i].epoch.v = i == order ? 4 : 2;
-            rows[i].extent.bytes = 100;
+            rows[i].prefix_id.bytes = 100;
         }
         rows[2].provisional = true;
         assert_int_equal(leat_rows_filter(rows, 3, &record), 2);
@@ -113,19 +113,19 @@ static void all_copies_of_what_is_left_are_told(void **state)
 {
     (void)state;
     struct leat_log_record record = {
-        .opened = true, .stamp_epoch = {5}, .began = {.segment = 2, .extent = {90, 1}}};
+        .opened = true, .stamp_epoch = {5}, .began = {.segment = 2, .prefix_id = {90, 1}}};
     for (unsigned order = 0; order < 2; order++) {
         struct leat_replica_row rows[] = {closed(3, 5), closed(3, 5), closed(4, 5)};
         rows[1 - order] = mark(3, false);
         for (unsigned i = 0; i < 3; i++) {
             rows[i].epoch.v = i < 2 ? 5 : 4;
-            rows[i].extent.bytes = 100;
+            rows[i].prefix_id.bytes = 100;
         }
         assert_filtered(rows, 3, &record, (uint64_t[]){3, 3, 4, 0});
     }
     struct leat_replica_row first[] = {closed(0, 5), closed(1, 5)};
     first[0].epoch.v = 5, first[1].epoch.v = 4;
-    first[0].extent.bytes = 100;
+    first[0].prefix_id.bytes = 100;
     assert_int_equal(leat_rows_filter(first, 2, &record), 2); /* the log's very first, too */
     struct leat_replica_row none[] = {closed(0, 5), closed(1, 5)};
     assert_filtered(none, 2, &record, (uint64_t[]){1, 0});
@@ -137,7 +137,7 @@ static void log_that_is_not_opened_has_nothing_left(void **state)
     (void)state;
     struct leat_log_record record = {.tail = {.segment = 1}};
     struct leat_replica_row rows[] = {closed(1, 5), closed(2, 5), closed(3, 5)};
-    rows[1].extent.bytes = 100;
+    rows[1].prefix_id.bytes = 100;
     assert_filtered(rows, 3, &record, (uint64_t[]){1, 3, 0});
 }
 
@@ -206,7 +206,7 @@ static struct leat_replica_row row_of(const struct one_log *log, uint32_t segmen
         .kind = segment < log->head ? LEAT_REPLICA_CLOSED : LEAT_REPLICA_MARK,
         .epoch = {EPOCH},
         .version = segment < log->raised ? 1 : 2,
-        .extent = {1000 + segment, 1},
+        .prefix_id = {1000 + segment, 1},
         .previous = {999 + segment, 1},
         .base_offset = base,
         .next_offset = log->empty[segment] ? base : base + 100,
@@ -229,8 +229,8 @@ static size_t rows_make(const struct one_log *log, struct leat_replica_row *rows
         if (row.kind == LEAT_REPLICA_CLOSED && chance(8) == 0) {
             row.kind = LEAT_REPLICA_MARK; /* its close entry was hit, or came after the crash */
             row.torn = chance(2);
-            row.extent.bytes -= 1;
-            row.extent.crc = 2;
+            row.prefix_id.bytes -= 1;
+            row.prefix_id.crc = 2;
             row.only_start = log->empty[segment];
         }
         if (left && segment == log->raised) row.version = 1, row.kind = LEAT_REPLICA_MARK;
@@ -257,7 +257,7 @@ static void what_is_left_out_changes_no_answer(void **state)
             .opened = chance(4) > 0, .stamp_epoch = {EPOCH}, .stamp_version = 2};
         struct leat_replica_row end = row_of(&log, 1 + chance(log.head));
         log.record.tail = (struct leat_tail_record){
-            .segment = end.segment, .extent = end.extent, .next_offset = end.next_offset};
+            .segment = end.segment, .prefix_id = end.prefix_id, .next_offset = end.next_offset};
         for (uint32_t node = 0; node < NODES; node++) {
             struct leat_replica_row rows[NODE_ROWS];
             size_t count = rows_make(&log, rows);
@@ -271,7 +271,7 @@ static void what_is_left_out_changes_no_answer(void **state)
         leat_tail_decide(&question, all, all_count, &whole);
         leat_tail_decide(&question, told, told_count, &filtered);
         if (whole.reason != filtered.reason || whole.end.segment != filtered.end.segment ||
-            whole.end.extent.bytes != filtered.end.extent.bytes)
+            whole.end.prefix_id.bytes != filtered.end.prefix_id.bytes)
             fail_msg("turn %u: %d and %d, segment %d and %d", turn, (int)whole.reason,
                      (int)filtered.reason, (int)whole.end.segment, (int)filtered.end.segment);
         ends += whole.ends;
@@ -280,7 +280,7 @@ static void what_is_left_out_changes_no_answer(void **state)
         leat_tail_left(&log.record, all, all_count, &whole);
         leat_tail_left(&log.record, told, told_count, &filtered);
         if (whole.reason != filtered.reason || whole.end.segment != filtered.end.segment ||
-            whole.end.extent.bytes != filtered.end.extent.bytes)
+            whole.end.prefix_id.bytes != filtered.end.prefix_id.bytes)
             fail_msg("turn %u, left: %d and %d, segment %d and %d", turn, (int)whole.reason,
                      (int)filtered.reason, (int)whole.end.segment, (int)filtered.end.segment);
     }

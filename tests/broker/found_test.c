@@ -50,10 +50,11 @@ void leat_store_found_hibernate(struct leat_store *store, const struct leat_foun
     said("%zu: hibernate", (size_t)(found - it.found));
 }
 leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
-                        struct leat_extent extent, uint64_t next_offset, int64_t max_timestamp_ms)
+                        struct leat_prefix_id prefix_id, uint64_t next_offset,
+                        int64_t max_timestamp_ms)
 {
     assert_ptr_equal(store, &it);
-    said("%zu: cut %s next %llu time %lld", (size_t)(seg - it.segs), extent_text(extent),
+    said("%zu: cut %s next %llu time %lld", (size_t)(seg - it.segs), prefix_id_text(prefix_id),
          (unsigned long long)next_offset, (long long)max_timestamp_ms);
     return it.cut;
 }
@@ -135,7 +136,7 @@ static struct leat_found *row(struct leat_log_ref log, uint64_t segment, enum le
                                  .id = {segment},
                                  .epoch = {3},
                                  .version = 2,
-                                 .extent = {100 + (uint32_t)segment, 7},
+                                 .prefix_id = {100 + (uint32_t)segment, 7},
                                  .base_offset = 10 * segment,
                                  .next_offset = 10 * segment + 10,
                                  .writer = 55,
@@ -173,7 +174,7 @@ static void marks_are_told_of_each_log(void **state)
     begin();
     (void)row(log_of(0), 1, LEAT_FOUND_CLOSED);
     struct leat_found *mark = row(log_of(0), 2, LEAT_FOUND_MARK);
-    mark->scan.previous = it.segs[0].extent;
+    mark->scan.previous = it.segs[0].prefix_id;
     mark->scan.bytes = 77;
     mark->scan.crc = 8;
     mark->seg->epoch.v = 6;
@@ -190,10 +191,10 @@ static void marks_are_told_of_each_log(void **state)
     assert_int_equal(of[0].mark_segment, 2);
     assert_int_equal(of[0].mark_epoch.v, 6);
     assert_int_equal(of[0].mark_version, 4);
-    assert_string_equal(extent_text(of[0].mark_extent), "77:8");
+    assert_string_equal(prefix_id_text(of[0].mark_prefix_id), "77:8");
     assert_int_equal(of[0].mark_next_offset, 25);
     assert_int_equal(of[0].closed_segment, 1);
-    assert_string_equal(extent_text(of[0].closed_extent), "101:7");
+    assert_string_equal(prefix_id_text(of[0].closed_prefix_id), "101:7");
     assert_int_equal(of[0].closed_next_offset, 20);
     assert_int_equal(of[0].highest_segment, 2);
     assert_string_equal(of[0].why, "");
@@ -258,11 +259,11 @@ static void assert_marks(const struct leat_log_marks *of, size_t first, size_t e
     assert_int_equal(of->has_mark, mark != NULL);
     assert_int_equal(of->highest_segment, it.segs[end - 1].id.v);
     if (mark == NULL) return;
-    struct leat_extent named = mark->scan.previous;
+    struct leat_prefix_id named = mark->scan.previous;
     for (size_t i = first; i < end; i++)
-        matches |= it.found[i].kind == LEAT_FOUND_CLOSED &&
-                   it.segs[i].id.v + 1 == mark->seg->id.v &&
-                   it.segs[i].extent.bytes == named.bytes && it.segs[i].extent.crc == named.crc;
+        matches |=
+            it.found[i].kind == LEAT_FOUND_CLOSED && it.segs[i].id.v + 1 == mark->seg->id.v &&
+            it.segs[i].prefix_id.bytes == named.bytes && it.segs[i].prefix_id.crc == named.crc;
     assert_int_equal(of->mark_segment, mark->seg->id.v);
     assert_int_equal(of->mark_version, mark->seg->version);
     assert_int_equal(of->mark_only_start, mark->scan.acked_bytes == 1);
@@ -279,8 +280,8 @@ static size_t rows_random(struct leat_log_ref log)
             row(log, segment, (enum leat_found_kind)(LEAT_FOUND_CLOSED + chance(3)));
         found->seg->epoch.v = 3 + (chance(4) == 0);
         found->seg->version = 2 + chance(2);
-        found->seg->extent.bytes -= chance(8) == 0;
-        found->seg->extent.crc += chance(8) == 0;
+        found->seg->prefix_id.bytes -= chance(8) == 0;
+        found->seg->prefix_id.crc += chance(8) == 0;
         found->seg->provisional = chance(4) == 0;
         found->seg->role = chance(4) == 0 ? LEAT_SEGMENT_REPLICA : LEAT_SEGMENT_OWN;
         found->scan.next_offset -= chance(3) == 0 ? 10 : 0;
@@ -288,7 +289,8 @@ static size_t rows_random(struct leat_log_ref log)
         found->scan.acked_bytes = chance(2);
         found->seg->integrity = chance(3) == 0 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
         found->behind_bytes = chance(3) == 0 ? 30 : 0;
-        if (chance(3) != 0) found->scan.previous = (struct leat_extent){99 + (uint32_t)segment, 7};
+        if (chance(3) != 0)
+            found->scan.previous = (struct leat_prefix_id){99 + (uint32_t)segment, 7};
         if (chance(8) == 0) found->scan.previous.crc = 8;
         if (chance(3) == 0) found->seg->buffer = (uint8_t *)"";
         if (chance(3) == 0) found->seg->file = (void *)&it;
@@ -399,7 +401,7 @@ static bool has_records(const struct leat_found *found)
 static enum leat_fate served_as_it_is(const struct seen *seen)
 {
     const struct leat_segment *seg = seen->found->seg;
-    bool valid = has_records(seen->found) && seg->extent.bytes == seen->found->scan.bytes &&
+    bool valid = has_records(seen->found) && seg->prefix_id.bytes == seen->found->scan.bytes &&
                  (seg->buffer != NULL || seg->file != NULL);
     return seen->found->kind == LEAT_FOUND_CLOSED || valid ? LEAT_FATE_SERVED : LEAT_FATE_KEPT;
 }
@@ -460,15 +462,15 @@ static enum leat_fate fate_open(const struct seen *seen)
     bool duplicate = seen->duplicate != NULL && (found->kind == LEAT_FOUND_LOST || !ends);
     if (duplicate && seen->duplicate->kind == LEAT_FOUND_CLOSED) return forgotten(seen);
     if (found->kind == LEAT_FOUND_MARK && ends && !tail->jumped) {
-        if (tail->extent.bytes == found->scan.bytes) passed_over(seen);
-        expect("%zu: cut %s next %llu time %lld", seen->at, extent_text(tail->extent),
+        if (tail->prefix_id.bytes == found->scan.bytes) passed_over(seen);
+        expect("%zu: cut %s next %llu time %lld", seen->at, prefix_id_text(tail->prefix_id),
                (unsigned long long)tail->next_offset, (long long)found->scan.max_timestamp_ms);
         return LEAT_FATE_SERVED;
     }
     if (tail->jumped) {
-        struct leat_extent valid = {found->scan.bytes, found->scan.crc};
+        struct leat_prefix_id valid = {found->scan.bytes, found->scan.crc};
         if (!has_records(found)) return forgotten(seen);
-        expect("%zu: cut %s next %llu time %lld", seen->at, extent_text(valid),
+        expect("%zu: cut %s next %llu time %lld", seen->at, prefix_id_text(valid),
                (unsigned long long)found->scan.next_offset,
                (long long)found->scan.max_timestamp_ms);
         return it.cut == LEAT_OK ? LEAT_FATE_SERVED : forgotten(seen);
@@ -484,8 +486,8 @@ static enum leat_fate fate_decided(const struct seen *seen)
     if (tail->segment == UINT64_MAX || found->seg->id.v > tail->segment) return forgotten(seen);
     if (found->kind != LEAT_FOUND_CLOSED) return fate_open(seen);
     bool same = seen->duplicate != NULL && seen->duplicate->kind == LEAT_FOUND_CLOSED &&
-                seen->duplicate->seg->extent.bytes == found->seg->extent.bytes &&
-                seen->duplicate->seg->extent.crc == found->seg->extent.crc;
+                seen->duplicate->seg->prefix_id.bytes == found->seg->prefix_id.bytes &&
+                seen->duplicate->seg->prefix_id.crc == found->seg->prefix_id.crc;
     return same && duplicate_is_better(seen) ? forgotten(seen) : LEAT_FATE_SERVED;
 }
 
@@ -504,7 +506,7 @@ static void decide_random(struct leat_log_ref log)
                                    .kind = chance(2) == 0 ? LEAT_DECIDED_WAIT : LEAT_DECIDED_TAIL,
                                    .left = chance(2),
                                    .tail = {.segment = chance(8) == 0 ? UINT64_MAX : segment,
-                                            .extent = {100 + (uint32_t)segment - chance(2), 7},
+                                            .prefix_id = {100 + (uint32_t)segment - chance(2), 7},
                                             .next_offset = 10 * segment + 10,
                                             .jumped = chance(3) == 0}};
 }
@@ -596,9 +598,10 @@ static void decisions_are_found_among_many(void **state)
             (void)row(log_of(q), 4, LEAT_FOUND_MARK);
         uint32_t count = chance(ROWS + 1);
         for (uint32_t i = 0; i < count; i++)
-            it.decisions[i] = (struct leat_log_decision){.log = log_of(i),
-                                                         .kind = LEAT_DECIDED_TAIL,
-                                                         .tail = {.segment = 4, .extent = {i, 1}}};
+            it.decisions[i] =
+                (struct leat_log_decision){.log = log_of(i),
+                                           .kind = LEAT_DECIDED_TAIL,
+                                           .tail = {.segment = 4, .prefix_id = {i, 1}}};
         for (uint32_t i = count; i > 1; i--) {
             uint32_t other = chance(i);
             struct leat_log_decision moved = it.decisions[i - 1];

@@ -40,7 +40,7 @@ static void adopt_one(struct world *world)
     assert_non_null(rep);
     adopted = NULL;
     assert_int_equal(leat_backup_adopt(backup, rep->seg->log, (struct leat_epoch){WORLD_EPOCH + 1},
-                                       rep->seg->id, rep->seg->extent, rep->seg->next_offset,
+                                       rep->seg->id, rep->seg->prefix_id, rep->seg->next_offset,
                                        rep->seg->max_timestamp_ms, 0, on_adopted, NULL),
                      LEAT_OK);
     world_run(world, 200 * 1000);

@@ -133,21 +133,21 @@ static leat_err collected_as(struct desk *desk, const struct leat_log_record *re
     for (size_t i = 0; i < collect.row_count; i++) {
         if (collect.rows[i].segment != desk->scene.id.v) continue;
         *out_holds = collect.rows[i].holds_tail;
-        assert_true(same(collect.rows[i].extent, desk->scene.whole));
+        assert_true(same(collect.rows[i].prefix_id, desk->scene.whole));
         ++*out_rows;
     }
     leat_mem_free(collect.rows);
     return LEAT_OK;
 }
 
-static struct leat_tail_record tail_of(const struct desk *desk, struct leat_extent end)
+static struct leat_tail_record tail_of(const struct desk *desk, struct leat_prefix_id end)
 {
     return (struct leat_tail_record){
-        .segment = desk->scene.id.v, .extent = end, .next_offset = desk->scene.end_offset};
+        .segment = desk->scene.id.v, .prefix_id = end, .next_offset = desk->scene.end_offset};
 }
 
 /* What the node tells a recovery of the scene's segment, if its log's tail is that. */
-static leat_err collected(struct desk *desk, struct leat_extent end, bool *out_holds)
+static leat_err collected(struct desk *desk, struct leat_prefix_id end, bool *out_holds)
 {
     const struct leat_log_record record = {.tail = tail_of(desk, end)};
     unsigned rows;
@@ -169,7 +169,7 @@ static void collect_longer_copy_is_told_of(void **state)
         assert_true(holds);
         assert_int_equal(collected(desk, scene.end, &holds), LEAT_OK); /* by what was remembered */
         assert_true(holds);
-        assert_true(same(replica(&scene)->seg->extent, scene.whole));
+        assert_true(same(replica(&scene)->seg->prefix_id, scene.whole));
         desk_free(desk);
     }
 }
@@ -193,13 +193,13 @@ static void collect_longer_copy_is_told_of_where_its_log_went_on(void **state)
         assert_int_equal(collected_as(desk, &record, &rows, &holds), LEAT_OK);
         assert_true(holds);
         assert_int_equal(rows, 1);
-        record.began.extent.crc ^= 1;
+        record.began.prefix_id.crc ^= 1;
         assert_int_equal(collected_as(desk, &record, &rows, &holds), LEAT_OK);
         assert_false(holds);
         record.began = (struct leat_tail_record){0}; /* not known */
         assert_int_equal(collected_as(desk, &record, &rows, &holds), LEAT_OK);
         assert_false(holds);
-        assert_true(same(replica(&scene)->seg->extent, scene.whole));
+        assert_true(same(replica(&scene)->seg->prefix_id, scene.whole));
         desk_free(desk);
     }
 }
@@ -211,7 +211,7 @@ static void collect_longer_copy_of_other_bytes_is_not(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct scene scene = either(93 + i, i == 1);
         struct desk *desk = desk_new(scene, scene.at);
-        struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+        struct leat_prefix_id other = {scene.end.bytes, scene.end.crc ^ 1};
         bool holds;
         assert_int_equal(collected(desk, other, &holds), LEAT_OK);
         assert_false(holds);
@@ -242,16 +242,16 @@ static void collect_longer_copy_in_use_is_waited_for(void **state)
 
 /* ---- taking over ---- */
 
-static struct leat_takeover *takeover_of(struct desk *desk, struct leat_extent end)
+static struct leat_takeover *takeover_of(struct desk *desk, struct leat_prefix_id end)
 {
     struct leat_takeover *takeover =
         takeover_create(&desk->cores[HOME], desk->scene.log, (struct leat_epoch){1000});
     assert_non_null(takeover);
     takeover->state = TAKEOVER_TAIL;
     takeover->tail = (struct leat_tail_record){
-        .segment = desk->scene.id.v, .extent = end, .next_offset = desk->scene.end_offset};
+        .segment = desk->scene.id.v, .prefix_id = end, .next_offset = desk->scene.end_offset};
     takeover->segment = takeover->tail.segment;
-    takeover->extent = end;
+    takeover->prefix_id = end;
     takeover->next_offset = takeover->tail.next_offset;
     takeover_send(takeover);
     return takeover;
@@ -272,7 +272,7 @@ static void takeover_longer_copy_is_cut_and_taken(void **state)
         assert_int_equal(desk->came_home, 1);
         assert_int_equal(takeover->state, TAKEOVER_TAIL);
         assert_ptr_equal(takeover->seg, seg);
-        assert_true(same(seg->extent, scene.end));
+        assert_true(same(seg->prefix_id, scene.end));
         assert_int_equal(seg->next_offset, scene.end_offset);
         assert_int_equal(seg->role, LEAT_SEGMENT_OWN);
         assert_null(replica_of(scene.world, scene.at, scene.id.v));
@@ -286,13 +286,13 @@ static void takeover_longer_copy_of_other_bytes_is_left(void **state)
     (void)state;
     struct scene scene = hibernated(99);
     struct desk *desk = desk_new(scene, scene.at);
-    struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+    struct leat_prefix_id other = {scene.end.bytes, scene.end.crc ^ 1};
     struct leat_takeover *takeover = takeover_of(desk, other);
     for (unsigned k = 0; takeover->nowhere < 3 && k < 100000; k++)
         desk_step(desk);
     assert_int_equal(takeover->nowhere, 3); /* no other node is known here */
     assert_null(takeover->seg);
-    assert_true(same(replica(&scene)->seg->extent, scene.whole));
+    assert_true(same(replica(&scene)->seg->prefix_id, scene.whole));
     desk_free(desk);
 }
 
@@ -303,7 +303,7 @@ static leat_err pulled(struct desk *desk, uint64_t *out_us)
     struct leat_pull pull = {.attempt = 1,
                              .log = desk->scene.log,
                              .segment = desk->scene.id.v,
-                             .extent = desk->scene.whole,
+                             .prefix_id = desk->scene.whole,
                              .version = 1,
                              .source_count = 1};
     snprintf(pull.sources[0].node, sizeof pull.sources[0].node, "n%u", desk->scene.at);

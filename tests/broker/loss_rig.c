@@ -201,7 +201,7 @@ void begin(void)
                                            .epoch = {9},
                                            .highest_segment = 4,
                                            .highest_offset = 60,
-                                           .highest_extent = {100, 7}};
+                                           .highest_prefix_id = {100, 7}};
     leat_list_init(&it.partition.home);
     it.info = (struct leat_log_info){.state = LEAT_LOG_WAITING,
                                      .why = "its end is missing",

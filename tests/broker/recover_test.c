@@ -286,14 +286,14 @@ static void coordinators_are_asked_with_all_that_is_known(void **state)
         partition->highest_segment = rows[i].segment;
         partition->highest_offset = rows[i].offset;
         partition->tail_missing = rows[i].away;
-        partition->highest_extent = (struct leat_extent){.bytes = 77, .crc = 88};
+        partition->highest_prefix_id = (struct leat_prefix_id){.bytes = 77, .crc = 88};
         accepts(desk);
         const struct leat_coordinate *asked = desk->asked;
         assert_int_equal(asked->log_count, 1);
         assert_true(leat_log_ref_equal(asked->logs[0], desk->ref));
         assert_int_equal(asked->tails[0].segment, rows[i].told_segment);
-        assert_int_equal(asked->tails[0].extent.bytes, 77);
-        assert_int_equal(asked->tails[0].extent.crc, 88);
+        assert_int_equal(asked->tails[0].prefix_id.bytes, 77);
+        assert_int_equal(asked->tails[0].prefix_id.crc, 88);
         assert_int_equal(asked->next_offset, rows[i].told_offset);
         assert_int_equal(asked->epoch.v, ASKED_UNDER);
         assert_int_equal(asked->stands_in, rows[i].away);

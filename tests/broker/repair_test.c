@@ -61,15 +61,15 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
     for (unsigned i = BYTES; i < 8192; i++) /* up to the end of its last block */
         assert_int_equal(pull->into[i], 0);
     said("pull %s segment %llu %s of %u nodes", ref_text(pull->log),
-         (unsigned long long)pull->segment.v, extent_text(pull->extent), pull->node_count);
+         (unsigned long long)pull->segment.v, prefix_id_text(pull->prefix_id), pull->node_count);
     if (it.pull == LEAT_OK) it.pulling = pull;
     return it.pull;
 }
 struct leat_segment *leat_log_repair_begin(struct leat_log *log, struct leat_segment_id segment,
-                                           struct leat_extent extent)
+                                           struct leat_prefix_id prefix_id)
 {
     assert_ptr_equal(log, &it);
-    said("begin with %llu %s", (unsigned long long)segment.v, extent_text(extent));
+    said("begin with %llu %s", (unsigned long long)segment.v, prefix_id_text(prefix_id));
     return it.unwanted ? NULL : &it.seg;
 }
 bool leat_log_repair_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
@@ -112,7 +112,7 @@ static void begin(void)
                                            .log = (void *)&it,
                                            .copies = (void *)&it.seg,
                                            .epoch = {9}};
-    it.seg = (struct leat_segment){.log = LOG, .id = {4}, .extent = {BYTES, 7}};
+    it.seg = (struct leat_segment){.log = LOG, .id = {4}, .prefix_id = {BYTES, 7}};
     it.member.number = 12;
     snprintf(it.member.info.name, sizeof it.member.info.name, "n3");
     alone.cores[0].members.rows[alone.cores[0].members.count++] = &it.member;
@@ -462,7 +462,7 @@ static void copies_are_fetched_at_a_bounded_rate(void **state)
 {
     (void)state;
     begin();
-    it.seg.extent.bytes = LEAT_REPAIR_BYTES_PER_SECOND / 16;
+    it.seg.prefix_id.bytes = LEAT_REPAIR_BYTES_PER_SECOND / 16;
     asks();
     store_says(LEAT_E_NOT_FOUND, false);
     alone_deliver_all();

@@ -319,7 +319,7 @@ static void newest_that_is_found_is_taken(void **state)
         } else {
             assert_said("mail to 0\n");
             assert_int_equal(takeover->segment, newest ? 4 : 3);
-            assert_string_equal(extent_text(takeover->extent), "1000:1");
+            assert_string_equal(prefix_id_text(takeover->prefix_id), "1000:1");
             assert_int_equal(takeover->left.count, 2);
         }
         alone.mail_count = 0;
@@ -397,9 +397,9 @@ static void candidate_that_nobody_gives_out_is_passed_over(void **state)
     pulled(LEAT_E_NOT_FOUND);
     assert_pauses(takeover, TICK);
     fails(LEAT_E_NOT_FOUND, LEAT_TAKEOVER_MISSING_US - 1);
-    assert_string_equal(extent_text(takeover->extent), "1000:1");
+    assert_string_equal(prefix_id_text(takeover->prefix_id), "1000:1");
     fails(LEAT_E_NOT_FOUND, TICK);
-    assert_string_equal(extent_text(takeover->extent), "1000:2");
+    assert_string_equal(prefix_id_text(takeover->prefix_id), "1000:2");
     assert_int_equal(takeover->failures, 0);
     assert_int_equal(takeover->nowhere, 0);
     assert_pauses(takeover, TICK);
@@ -409,8 +409,8 @@ static void candidate_that_nobody_gives_out_is_passed_over(void **state)
     fails(LEAT_E_DAMAGED, TICK);
     assert_int_equal(takeover->segment, 3);
     assert_int_equal(takeover->nowhere, 0);
-    assert_int_equal(takeover->extent.bytes, 0);
-    assert_int_equal(takeover->extent.crc, 0);
+    assert_int_equal(takeover->prefix_id.bytes, 0);
+    assert_int_equal(takeover->prefix_id.crc, 0);
     assert_pauses(takeover, TICK);
     later(TICK);
     assert_said("newest of 7/1/1 up to segment 3?\n");
@@ -561,7 +561,7 @@ static void older_candidate_is_passed_over(void **state)
     alone_deliver();
     pulled(LEAT_E_NOT_FOUND);
     assert_int_equal(takeover->state, TAKEOVER_OLDER);
-    assert_string_equal(extent_text(takeover->extent), "1000:2");
+    assert_string_equal(prefix_id_text(takeover->prefix_id), "1000:2");
     assert_pauses(takeover, TICK);
     fails(LEAT_E_NOT_FOUND, TICK);
     assert_int_equal(takeover->state, TAKEOVER_MISSING);

@@ -166,7 +166,7 @@ static void older_segment_that_the_log_has_is_passed_over(void **state)
                 "take back segment 4\n");
     assert_null(takeover->seg);
     assert_int_equal(takeover->segment, 3);
-    assert_string_equal(extent_text(takeover->extent), "900:3");
+    assert_string_equal(prefix_id_text(takeover->prefix_id), "900:3");
     assert_int_equal(takeover->next_offset, 40);
     assert_int_equal(takeover->failures, 0);
     alone_deliver_all();
@@ -251,7 +251,7 @@ static void what_comes_into_a_hole_ends_at_a_jump(void **state)
         it.there = true;
         struct leat_takeover *takeover = brings(TAKEOVER_OLDER);
         takeover->hole_behind = hole ? 9 : 0;
-        if (!named) takeover->start.previous = (struct leat_extent){0, 0};
+        if (!named) takeover->start.previous = (struct leat_prefix_id){0, 0};
         takeover->left.count = 2;
         alone_deliver(), alone_deliver();
         bool ended = hole && !named;

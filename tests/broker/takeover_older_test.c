@@ -68,7 +68,7 @@ static void lacks(uint64_t retained, uint64_t first, uint64_t hole_behind)
     it.there = true;
     it.retained = retained;
     it.first = (struct leat_segment){
-        .id = {first}, .base_offset = 40, .file_offset = 8192, .extent = {700, 9}};
+        .id = {first}, .base_offset = 40, .file_offset = 8192, .prefix_id = {700, 9}};
     it.first_held = &it.first;
     it.behind = it.first;
     it.behind.id.v = hole_behind;
@@ -104,7 +104,7 @@ static void next_place_is_between_others_then_in_front(void **state)
     assert_int_equal(takeover->first_retained, 7);
     assert_int_equal(takeover->segment, 8);
     assert_int_equal(takeover->next_offset, 90);
-    assert_string_equal(extent_text(takeover->extent), "900:3");
+    assert_string_equal(prefix_id_text(takeover->prefix_id), "900:3");
     assert_true(takeover->again);
     assert_int_equal(takeover->state, TAKEOVER_OLDER);
     assert_int_equal(it.partition.backfill, LEAT_BACKFILL_UNDER_WAY);
@@ -348,7 +348,7 @@ static void hole_in_front_of_a_jump_is_none(void **state)
         looks();
         said_enough();
         it.held = &it.behind;
-        it.start.previous = (struct leat_extent){0, 0};
+        it.start.previous = (struct leat_prefix_id){0, 0};
         if (i == 1) it.there = false;
         alone_io_done(LEAT_OK, 4096);
         assert_said(i == 0 ? "where does the start of 700 bytes end, by 4096?\n"
@@ -361,7 +361,7 @@ static void hole_in_front_of_a_jump_is_none(void **state)
     lacks(2, 4, 0);
     looks();
     it.held = &it.first;
-    it.start.previous = (struct leat_extent){0, 0};
+    it.start.previous = (struct leat_prefix_id){0, 0};
     said_enough();
     alone_io_done(LEAT_OK, 4096);
     alone_deliver_all();

@@ -37,7 +37,7 @@ leat_err leat_partition_create(struct leat_core *core, struct leat_stream *strea
     assert_ptr_equal(stream, &alone.stream);
     said("make %s, epoch %u, of %zu segments, next %llu at %llu, behind %s%s%s%s", ref_text(ref),
          epoch.v, seg_count, (unsigned long long)tail->next_segment,
-         (unsigned long long)tail->next_offset, extent_text(tail->previous),
+         (unsigned long long)tail->next_offset, prefix_id_text(tail->previous),
          tail->jumped ? ", jumped" : "", tail->backfill_follows ? ", older follow" : "",
          tail->stands_in ? ", stands in" : "");
     if (seg_count > 0) assert_ptr_equal(segs[0], &it.seg);
@@ -167,7 +167,7 @@ bool leat_log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start
 
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_epoch owner, struct leat_segment_id segment,
-                           struct leat_extent extent, uint64_t next_offset,
+                           struct leat_prefix_id prefix_id, uint64_t next_offset,
                            int64_t max_timestamp_ms, unsigned to,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg)
@@ -176,20 +176,20 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
     assert_int_equal(to, HOME);
     assert_true(max_timestamp_ms == INT64_MIN);
     said("adopt %s segment %llu %s next %llu, epoch %u", ref_text(log),
-         (unsigned long long)segment.v, extent_text(extent), (unsigned long long)next_offset,
+         (unsigned long long)segment.v, prefix_id_text(prefix_id), (unsigned long long)next_offset,
          owner.v);
     it.on_adopted = on_done;
     it.adopt_arg = arg;
     it.seg.id = segment;
-    it.seg.extent = extent;
+    it.seg.prefix_id = prefix_id;
     return it.adopt;
 }
 leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
-                              struct leat_segment_id segment, struct leat_extent extent)
+                              struct leat_segment_id segment, struct leat_prefix_id prefix_id)
 {
     assert_ptr_equal(backup, &it);
     said("look at any %s segment %llu %s", ref_text(log), (unsigned long long)segment.v,
-         extent_text(extent));
+         prefix_id_text(prefix_id));
     return it.look;
 }
 leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull)
@@ -198,7 +198,7 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
     assert_null(pull->into);
     assert_false(pull->provisional);
     said("pull %s segment %llu %s next %llu version %u%s, of %u nodes from %u", ref_text(pull->log),
-         (unsigned long long)pull->segment.v, extent_text(pull->extent),
+         (unsigned long long)pull->segment.v, prefix_id_text(pull->prefix_id),
          (unsigned long long)pull->next_offset, pull->version, pull->whole ? " whole" : "",
          pull->node_count, pull->node_count > 0 ? pull->nodes[0] : 0);
     if (it.pull == LEAT_OK) it.pulling = pull;
@@ -225,9 +225,9 @@ bool leat_store_rows_damaged(const struct leat_store *store)
     assert_ptr_equal(store, &it);
     return it.rows_damaged;
 }
-struct leat_extent leat_below_best(const struct leat_below_found *found)
+struct leat_prefix_id leat_below_best(const struct leat_below_found *found)
 {
-    return found->candidates[0].extent;
+    return found->candidates[0].prefix_id;
 }
 bool leat_below_pass(struct leat_below_found *found)
 {
@@ -284,7 +284,7 @@ void begin(void)
     *begun() = (struct leat_begun_log){
         .ref = LOG,
         .epoch = {EPOCH},
-        .record = {.tail = {.segment = 4, .extent = {1000, 4}, .next_offset = 50}}};
+        .record = {.tail = {.segment = 4, .prefix_id = {1000, 4}, .next_offset = 50}}};
 }
 
 struct leat_begun_log *begun(void)
@@ -348,7 +348,7 @@ void below_found(leat_err rc, uint64_t segment, uint32_t count)
     it.below = NULL;
     below->found = (struct leat_below_found){.segment = segment, .count = count};
     for (uint32_t i = 0; i < count; i++)
-        below->found.candidates[i].extent = (struct leat_extent){1000, 1 + i};
+        below->found.candidates[i].prefix_id = (struct leat_prefix_id){1000, 1 + i};
     below->on_done(below, rc);
 }
 
@@ -359,10 +359,10 @@ struct leat_takeover *wants(enum takeover_state state, uint32_t bytes)
     assert_non_null(takeover);
     takeover->state = state;
     takeover->segment = 4;
-    takeover->extent = (struct leat_extent){bytes, bytes > 0 ? 4 : 0};
+    takeover->prefix_id = (struct leat_prefix_id){bytes, bytes > 0 ? 4 : 0};
     takeover->next_offset = 50;
-    takeover->tail =
-        (struct leat_tail_record){.segment = 4, .extent = takeover->extent, .next_offset = 50};
+    takeover->tail = (struct leat_tail_record){
+        .segment = 4, .prefix_id = takeover->prefix_id, .next_offset = 50};
     takeover_send(takeover);
     alone_deliver_all();
     return takeover;

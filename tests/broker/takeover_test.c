@@ -41,7 +41,7 @@ static void log_comes_step_by_step(void **state)
     assert_said(
         "adopt 7/1/1 segment 3 900:3 next 40, epoch 9\n"); /* the one before, as the start entry names it */
     it.seg.buffer = (uint8_t *)"";
-    it.start.previous = (struct leat_extent){800, 2};
+    it.start.previous = (struct leat_prefix_id){800, 2};
     it.start.base_offset = 30;
     adopted(LEAT_OK); /* its bytes are in memory */
     assert_said("start entry in 900 bytes\n"
@@ -185,7 +185,7 @@ static struct leat_takeover *ask_epoch(uint32_t epoch, enum takeover_state state
     takeover->state = state;
     takeover->segment = 4;
     takeover->tail.segment = 4;
-    takeover->extent = (struct leat_extent){1000, 4};
+    takeover->prefix_id = (struct leat_prefix_id){1000, 4};
     takeover_send(takeover);
     return takeover;
 }
@@ -292,7 +292,7 @@ static void others_come(uint32_t first, uint32_t end, enum takeover_state state,
         struct leat_takeover *takeover = takeover_create(
             &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
         takeover->state = state;
-        takeover->extent.bytes = 1;
+        takeover->prefix_id.bytes = 1;
         takeover->seg = seg;
         takeover->again_us = again_us;
         takeover_send(takeover);
@@ -330,7 +330,7 @@ static void older_segments_that_are_nowhere_hold_no_place(void **state)
         struct leat_takeover *takeover = takeover_create(
             &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
         takeover->state = TAKEOVER_OLDER;
-        takeover->extent.bytes = 1;
+        takeover->prefix_id.bytes = 1;
         takeover->again_us = i < LEAT_TAKEOVER_OLDER_MAX ? UINT64_MAX : 0;
         takeover_send(takeover);
     }
@@ -356,7 +356,7 @@ static void searches_for_older_segments_take_turns(void **state)
         struct leat_takeover *takeover = takeover_create(
             &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
         takeover->state = TAKEOVER_OLDER;
-        takeover->extent.bytes = 1;
+        takeover->prefix_id.bytes = 1;
         takeover_send(takeover);
     }
     alone_deliver_all();
@@ -577,7 +577,7 @@ static void log_whose_end_nobody_has_stands_in(void **state)
     assert_true(it.partition.tail_missing);
     assert_int_equal(it.partition.highest_segment, 4);
     assert_int_equal(it.partition.highest_offset, 50);
-    assert_string_equal(extent_text(it.partition.highest_extent), "1000:4");
+    assert_string_equal(prefix_id_text(it.partition.highest_prefix_id), "1000:4");
     assert_int_equal(takeovers(), 0);
     end();
 }
@@ -626,7 +626,7 @@ static void partition_that_stands_in_hears_what_is_known_now(void **state)
             assert_said("");
         assert_int_equal(it.partition.highest_segment, i == 4 ? 4 : 0);
         assert_int_equal(it.partition.highest_offset, i == 4 ? 50 : 0);
-        assert_int_equal(it.partition.highest_extent.bytes, i == 4 ? 1000 : 0);
+        assert_int_equal(it.partition.highest_prefix_id.bytes, i == 4 ? 1000 : 0);
         alone_deliver_all();
         leat_takeovers_fini(&alone.cores[0]);
         said_enough();
@@ -646,7 +646,7 @@ static void takeover_behind_one_that_ends_goes_on_beside_other_logs(void **state
                                  (struct leat_epoch){EPOCH + i});
         two[i]->state = TAKEOVER_OLDER;
         two[i]->segment = 3;
-        two[i]->extent = (struct leat_extent){800, 8};
+        two[i]->prefix_id = (struct leat_prefix_id){800, 8};
         takeover_send(two[i]);
         alone_deliver_all();
     }

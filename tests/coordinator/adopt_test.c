@@ -123,7 +123,7 @@ static struct leat_log_marks mark(uint32_t streamlet, uint32_t log, uint32_t epo
                                    .mark_segment = 5,
                                    .mark_epoch = {epoch},
                                    .mark_version = 1,
-                                   .mark_extent = {512, 0x1234},
+                                   .mark_prefix_id = {512, 0x1234},
                                    .mark_next_offset = 100,
                                    .highest_segment = 5};
 }
@@ -305,7 +305,7 @@ static void adoption_of_many(uint32_t streamlets, uint32_t logs, uint64_t next_o
         marks[i] = mark(i / logs, i % logs, epoch);
         marks[i].mark_segment = marks[i].highest_segment = segment;
         marks[i].mark_next_offset = next_offset;
-        marks[i].mark_extent = (struct leat_extent){UINT32_MAX, UINT32_MAX};
+        marks[i].mark_prefix_id = (struct leat_prefix_id){UINT32_MAX, UINT32_MAX};
     }
     coordinator->machine = rig->machine;
     coordinator->env = &env;

@@ -72,7 +72,7 @@ static struct leat_assign_row row_of(uint32_t stream, uint32_t streamlet, uint32
                                     .seen_stamp = opened ? it->record.stamp_epoch.v : 0,
                                     .seen_version = opened ? it->record.stamp_version : 0,
                                     .decision = LEAT_RECOVER_TAIL,
-                                    .tail = {.segment = 7, .extent = {512, 0x1234}}};
+                                    .tail = {.segment = 7, .prefix_id = {512, 0x1234}}};
 }
 
 /* LEAT_E_CORRUPT: not well-formed. The head of a streamlet is that of its first row. */

@@ -37,8 +37,8 @@ static struct leat_assign_row *row_next(void)
 static void tail_read(struct leat_msg_reader *r, struct leat_tail_record *tail)
 {
     tail->segment = leat_msg_read_u64(r);
-    tail->extent.bytes = leat_msg_read_u32(r);
-    tail->extent.crc = leat_msg_read_u32(r);
+    tail->prefix_id.bytes = leat_msg_read_u32(r);
+    tail->prefix_id.crc = leat_msg_read_u32(r);
     tail->next_offset = leat_msg_read_u64(r);
 }
 
@@ -78,8 +78,8 @@ static bool loss_read(struct leat_msg_reader *r)
     row->tail.next_offset = leat_msg_read_u64(r);
     row->owner = row->seen_owner = head.incarnation = leat_msg_read_u64(r);
     row->seen_log_epoch = leat_msg_read_u32(r);
-    row->tail.extent.bytes = leat_msg_read_u32(r);
-    row->tail.extent.crc = leat_msg_read_u32(r);
+    row->tail.prefix_id.bytes = leat_msg_read_u32(r);
+    row->tail.prefix_id.crc = leat_msg_read_u32(r);
     row->heard = leat_msg_read_bool(r);
     row->decision = LEAT_RECOVER_LEFT;
     return row->log.stream != 0;
@@ -278,8 +278,8 @@ static void entries_of_earlier_versions_are_read(void **state)
         const struct leat_stream_desc *desc = m->streams[0].desc;
         assert_false(log->record.opened);
         assert_int_equal(log->record.tail.segment, segments[c]);
-        assert_int_equal(log->record.tail.extent.bytes, 512);
-        assert_int_equal(log->record.tail.extent.crc, 0x1234);
+        assert_int_equal(log->record.tail.prefix_id.bytes, 512);
+        assert_int_equal(log->record.tail.prefix_id.crc, 0x1234);
         assert_int_equal(log->record.tail.next_offset, c == 1 ? (uint64_t)1 << 40 : 100);
         assert_int_equal(log->record.tail.jumped, c == 1);
         assert_int_equal(log->jumped_to, c == 1 ? (uint64_t)1 << 40 : 0);
@@ -385,7 +385,7 @@ static struct leat_coordinate many_make(struct leat_machine *m, struct command *
         request.decisions[i] =
             (struct leat_log_decision){.log = {1, i / LOGS, i % LOGS},
                                        .kind = LEAT_DECIDED_TAIL,
-                                       .tail = {.segment = i, .extent = {512, 0xdeadbeef}}};
+                                       .tail = {.segment = i, .prefix_id = {512, 0xdeadbeef}}};
     }
     for (uint32_t s = 0; s < STREAMLETS; s++) {
         m->streams[0].owners[s] = 0;

@@ -388,7 +388,7 @@ static void pace_begins_anew_when_something_was_decided(void **state)
                                        .kind = LEAT_REPLICA_MARK,
                                        .epoch = {3},
                                        .version = 1,
-                                       .extent = {100, 100},
+                                       .prefix_id = {100, 100},
                                        .next_offset = 50,
                                        .durable = true};
         struct leat_collect collect = {.attempt = it->attempt, .rows = &row, .row_count = 1};

@@ -189,7 +189,7 @@ static inline void answer(uint32_t node, uint32_t streamlets, uint32_t bytes, le
                                             .kind = LEAT_REPLICA_MARK,
                                             .epoch = {3},
                                             .version = 1,
-                                            .extent = {bytes, bytes},
+                                            .prefix_id = {bytes, bytes},
                                             .next_offset = 50,
                                             .durable = true};
     struct leat_collect collect = {

@@ -16,12 +16,13 @@
 
 enum { BEFORE = 2, NOW = 4, LATER = 5 }; /* epochs */
 
-static const struct leat_tail_record END = {.segment = 5, .extent = {300, 0x30}, .next_offset = 90};
+static const struct leat_tail_record END = {
+    .segment = 5, .prefix_id = {300, 0x30}, .next_offset = 90};
 
 static bool same(const struct leat_tail_record *a, const struct leat_tail_record *b)
 {
-    return a->segment == b->segment && a->extent.bytes == b->extent.bytes &&
-           a->extent.crc == b->extent.crc && a->next_offset == b->next_offset &&
+    return a->segment == b->segment && a->prefix_id.bytes == b->prefix_id.bytes &&
+           a->prefix_id.crc == b->prefix_id.crc && a->next_offset == b->next_offset &&
            a->jumped == b->jumped;
 }
 
@@ -72,7 +73,7 @@ static void opened_log_keeps_where_it_began(void **state)
         const struct leat_tail_record ends[] = {
             END,
             {.segment = UINT64_MAX},
-            {.segment = 5, .extent = {300, 0x30}, .next_offset = 1ull << 40, .jumped = true}};
+            {.segment = 5, .prefix_id = {300, 0x30}, .next_offset = 1ull << 40, .jumped = true}};
         log_of()->record = (struct leat_log_record){.tail = ends[i]};
         open_log(1);
         assert_true(same(&log_of()->record.began, &ends[i]));
@@ -88,7 +89,7 @@ static void opened_log_keeps_where_it_began(void **state)
 
 static const struct leat_tail_record END_NONE = {.segment = UINT64_MAX};
 static const struct leat_tail_record END_JUMPED = {
-    .segment = 5, .extent = {300, 0x30}, .next_offset = 1ull << 40, .jumped = true};
+    .segment = 5, .prefix_id = {300, 0x30}, .next_offset = 1ull << 40, .jumped = true};
 static const struct leat_tail_record END_UNSAID = {
     .segment = 5, .next_offset = 1ull << 40, .jumped = true};
 
@@ -107,7 +108,7 @@ static struct leat_replica_row row_of(uint64_t segment, uint32_t epoch, enum lea
                                      .kind = kind,
                                      .epoch = {epoch},
                                      .version = 1,
-                                     .extent = {length, crc},
+                                     .prefix_id = {length, crc},
                                      .next_offset = length / 10 * 3};
 }
 
@@ -170,7 +171,7 @@ static void others_are_left_up_to_where_the_epoch_began(void **state)
             row.kind = LEAT_REPLICA_LOST;
             assert_false(may_be_left(&record, &row));
             row.kind = cases[i].kind;
-            row.extent.bytes = 0;
+            row.prefix_id.bytes = 0;
             assert_false(may_be_left(&record, &row));
         }
         struct leat_replica_row own =
@@ -196,25 +197,25 @@ static void what_is_left_is_cut_where_the_epoch_began(void **state)
     assert_true(same(&best, &END));
     log.seen = record_of(&END_JUMPED); /* its next offset is where it went on */
     assert_true(co_recovery_best(&recovery, &log, &best));
-    assert_int_equal(best.extent.bytes, 300);
-    assert_int_equal(best.extent.crc, 0x30);
+    assert_int_equal(best.prefix_id.bytes, 300);
+    assert_int_equal(best.prefix_id.crc, 0x30);
     assert_int_equal(best.next_offset, 120);
     log.seen = record_of(&END_UNSAID);
     assert_true(co_recovery_best(&recovery, &log, &best));
     assert_int_equal(best.segment, 5);
-    assert_int_equal(best.extent.bytes, 400);
+    assert_int_equal(best.prefix_id.bytes, 400);
     log.seen = record_of(&END_NONE);
     assert_false(co_recovery_best(&recovery, &log, &best));
     log.seen = record_of(NULL);
     assert_true(co_recovery_best(&recovery, &log, &best));
     assert_int_equal(best.segment, 6);
-    assert_int_equal(best.extent.bytes, 100);
+    assert_int_equal(best.prefix_id.bytes, 100);
     /* What its own epoch wrote lies behind that, and is taken as it is. */
     log.seen = record_of(&END);
     rows[1].row.epoch.v = NOW;
     assert_true(co_recovery_best(&recovery, &log, &best));
     assert_int_equal(best.segment, 6);
-    assert_int_equal(best.extent.bytes, 100);
+    assert_int_equal(best.prefix_id.bytes, 100);
 }
 
 /* Goal: rows of a log beyond the number that is looked at are left out: a node that reports more is not trusted for

@@ -41,7 +41,7 @@ static struct leat_replica_row row_any(void)
         .kind = LEAT_REPLICA_MARK + (enum leat_replica_kind)below(3),
         .epoch = {(uint32_t)below(UINT32_MAX)},
         .version = (uint32_t)below(UINT32_MAX),
-        .extent = {(uint32_t)below(UINT32_MAX), (uint32_t)below(UINT32_MAX)},
+        .prefix_id = {(uint32_t)below(UINT32_MAX), (uint32_t)below(UINT32_MAX)},
         .previous = {(uint32_t)below(UINT32_MAX), (uint32_t)below(UINT32_MAX)},
         .base_offset = leat_xoshiro_next(&dice),
         .next_offset = leat_xoshiro_next(&dice),
@@ -58,7 +58,7 @@ static void expect_row(const struct leat_replica_row *a, const struct leat_repli
     assert_true(leat_log_ref_equal(a->log, b->log) && a->segment == b->segment &&
                 a->kind == b->kind);
     assert_true(a->epoch.v == b->epoch.v && a->version == b->version);
-    assert_true(a->extent.bytes == b->extent.bytes && a->extent.crc == b->extent.crc);
+    assert_true(a->prefix_id.bytes == b->prefix_id.bytes && a->prefix_id.crc == b->prefix_id.crc);
     assert_true(a->previous.bytes == b->previous.bytes && a->previous.crc == b->previous.crc);
     assert_true(a->base_offset == b->base_offset && a->next_offset == b->next_offset);
     assert_true(a->max_timestamp_ms == b->max_timestamp_ms && a->only_start == b->only_start);

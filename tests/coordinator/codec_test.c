@@ -351,8 +351,8 @@ static void row_put(struct leat_msg_writer *writer, const struct leat_replica_ro
     leat_msg_write_u64(writer, row->kind);
     leat_msg_write_u64(writer, row->epoch.v);
     leat_msg_write_u64(writer, row->version);
-    leat_msg_write_u64(writer, row->extent.bytes);
-    leat_msg_write_u64(writer, row->extent.crc);
+    leat_msg_write_u64(writer, row->prefix_id.bytes);
+    leat_msg_write_u64(writer, row->prefix_id.crc);
     leat_msg_write_u64(writer, row->previous.bytes);
     leat_msg_write_u64(writer, row->previous.crc);
     leat_msg_write_u64(writer, row->base_offset);
@@ -387,10 +387,10 @@ static void codec_rows_of_what_a_node_holds_come_back(void **state)
                 leat_xoshiro_below(&rng, LEAT_REPLICA_LOST - LEAT_REPLICA_MARK + 1));
             rows[i].epoch.v = (uint32_t)any(UINT32_MAX);
             rows[i].version = (uint32_t)any(UINT32_MAX);
-            rows[i].extent =
-                (struct leat_extent){(uint32_t)any(UINT32_MAX), (uint32_t)any(UINT32_MAX)};
+            rows[i].prefix_id =
+                (struct leat_prefix_id){(uint32_t)any(UINT32_MAX), (uint32_t)any(UINT32_MAX)};
             rows[i].previous =
-                (struct leat_extent){(uint32_t)any(UINT32_MAX), (uint32_t)any(UINT32_MAX)};
+                (struct leat_prefix_id){(uint32_t)any(UINT32_MAX), (uint32_t)any(UINT32_MAX)};
             rows[i].base_offset = any(UINT64_MAX);
             rows[i].next_offset = any(UINT64_MAX);
             rows[i].max_timestamp_ms = (int64_t)any(UINT64_MAX / 2) - (int64_t)any(UINT64_MAX / 2);

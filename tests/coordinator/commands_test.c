@@ -161,8 +161,8 @@ static void expect_entry(struct leat_coordinate *request, const char *expected)
 
 static const struct leat_log_ref logs[] = {{11, 12, 13}, {UINT32_MAX, 0, 255}};
 static const struct leat_tail_record tails[] = {
-    {.segment = 21, .extent = {22, 23}, .next_offset = 24},
-    {.segment = UINT64_MAX, .extent = {UINT32_MAX, 1}, .next_offset = 2}};
+    {.segment = 21, .prefix_id = {22, 23}, .next_offset = 24},
+    {.segment = UINT64_MAX, .prefix_id = {UINT32_MAX, 1}, .next_offset = 2}};
 
 static void requests_of_owners_are_entries(void **state)
 {
@@ -483,7 +483,7 @@ static void adoption_is_entries_of_what_changes(void **state)
                                          .mark_segment = 71,
                                          .mark_epoch = {3},
                                          .mark_version = 1,
-                                         .mark_extent = {72, 73},
+                                         .mark_prefix_id = {72, 73},
                                          .mark_next_offset = 74,
                                          .highest_segment = 71};
     for (unsigned n = 0; n < 4; n++) {

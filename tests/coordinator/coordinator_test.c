@@ -358,7 +358,7 @@ static void coordinator_log_life_follows_the_rules(void **state)
                                    .has_mark = true,
                                    .mark_segment = 0,
                                    .mark_epoch = {first_epoch},
-                                   .mark_extent = {4096, 0xabc},
+                                   .mark_prefix_id = {4096, 0xabc},
                                    .mark_next_offset = 10};
     adopt(f, &marks, 1, &r); /* it has come back: its stamp was kept */
     assert_int_equal(r.rc, LEAT_OK);
@@ -372,14 +372,14 @@ static void coordinator_log_life_follows_the_rules(void **state)
     /* Now the record stands, whatever a mark says; and its bytes must be there. */
     fixture_close(f);
     assert_int_equal(fixture_open(f, NULL), LEAT_OK);
-    marks.mark_extent.bytes = 5000;
+    marks.mark_prefix_id.bytes = 5000;
     marks.mark_next_offset = 12;
     adopt(f, &marks, 1, &r);
     assert_int_equal(r.decisions[0].kind, LEAT_DECIDED_WAIT);
     leat_mem_free(r.decisions);
     marks.has_closed = true;
     marks.closed_segment = 0;
-    marks.closed_extent = (struct leat_extent){4096, 0xabc};
+    marks.closed_prefix_id = (struct leat_prefix_id){4096, 0xabc};
     adopt(f, &marks, 1, &r);
     assert_int_equal(r.decisions[0].kind, LEAT_DECIDED_TAIL);
     assert_int_equal(r.decisions[0].tail.next_offset, 10);
@@ -471,7 +471,7 @@ static void coordinator_adopts_a_hundred_thousand_logs(void **state)
                                            .has_mark = true,
                                            .mark_segment = i,
                                            .mark_epoch = {1},
-                                           .mark_extent = {i + 1, i},
+                                           .mark_prefix_id = {i + 1, i},
                                            .mark_next_offset = 3 * (uint64_t)i};
     }
     for (size_t at = 0; at < LOGS; at += 10000) {

@@ -35,7 +35,7 @@ struct given {
     struct co_hearing heard;
 };
 
-static bool same(struct leat_extent a, struct leat_extent b)
+static bool same(struct leat_prefix_id a, struct leat_prefix_id b)
 {
     return a.bytes == b.bytes && a.crc == b.crc;
 }
@@ -67,7 +67,7 @@ static const struct leat_replica_row *longest(const struct given *given, uint64_
     for (size_t i = 0; i < given->count; i++) {
         const struct leat_replica_row *row = &given->rows[i];
         if (counts(given, row) && row->segment == segment &&
-            (!best || row->extent.bytes > best->extent.bytes))
+            (!best || row->prefix_id.bytes > best->prefix_id.bytes))
             best = row;
     }
     return best;
@@ -93,7 +93,7 @@ static bool bytes_before(const struct given *given, const struct leat_replica_ro
     for (size_t i = 0; i < given->count; i++)
         found |= given->rows[i].kind != LEAT_REPLICA_LOST &&
                  given->rows[i].segment == mark->segment - 1 &&
-                 same(given->rows[i].extent, mark->previous);
+                 same(given->rows[i].prefix_id, mark->previous);
     return found;
 }
 
@@ -131,8 +131,8 @@ static const struct leat_replica_row *end_by_marks(const struct given *given)
     if (!end || (end->only_start && !bytes_before(given, end))) return NULL;
     for (size_t i = 0; i < given->count; i++)
         if (counts(given, &given->rows[i]) && given->rows[i].segment == end->segment &&
-            given->rows[i].extent.bytes == end->extent.bytes &&
-            !same(given->rows[i].extent, end->extent))
+            given->rows[i].prefix_id.bytes == end->prefix_id.bytes &&
+            !same(given->rows[i].prefix_id, end->prefix_id))
             return NULL;
     return end;
 }
@@ -141,16 +141,17 @@ static const struct leat_replica_row *end_by_marks(const struct given *given)
 static void tell(const struct given *given, const struct leat_replica_row *end)
 {
     printf("the model ends with segment %d, %d bytes; all heard %d, enough %u\n",
-           end ? (int)end->segment : -1, end ? (int)end->extent.bytes : 0, given->heard.all,
+           end ? (int)end->segment : -1, end ? (int)end->prefix_id.bytes : 0, given->heard.all,
            given->heard.enough);
     for (size_t i = 0; i < given->count; i++) {
         const struct leat_replica_row *r = &given->rows[i];
         printf(
             "node %u: kind %d segment %u bytes %u crc %u epoch %u version %u%s%s base %u next %u "
             "previous %u\n",
-            given->nodes[i], (int)r->kind, (unsigned)r->segment, r->extent.bytes, r->extent.crc,
-            r->epoch.v, r->version, r->torn ? " torn" : "", r->only_start ? " only" : "",
-            (unsigned)r->base_offset, (unsigned)r->next_offset, r->previous.bytes);
+            given->nodes[i], (int)r->kind, (unsigned)r->segment, r->prefix_id.bytes,
+            r->prefix_id.crc, r->epoch.v, r->version, r->torn ? " torn" : "",
+            r->only_start ? " only" : "", (unsigned)r->base_offset, (unsigned)r->next_offset,
+            r->previous.bytes);
     }
 }
 
@@ -159,17 +160,17 @@ static void check_marks(const struct given *given, const struct leat_log_decisio
 {
     const struct leat_replica_row *end = end_by_marks(given);
     if ((decision->kind == LEAT_DECIDED_TAIL) != (end != NULL) ||
-        (end &&
-         (end->segment != decision->tail.segment || !same(end->extent, decision->tail.extent))))
+        (end && (end->segment != decision->tail.segment ||
+                 !same(end->prefix_id, decision->tail.prefix_id))))
         tell(given, end);
     assert_int_equal(decision->kind, end ? LEAT_DECIDED_TAIL : LEAT_DECIDED_WAIT);
     for (size_t i = 0; i < given->count; i++)
         assert_int_equal(holds[i], end && given->rows[i].kind != LEAT_REPLICA_LOST &&
                                        given->rows[i].segment == end->segment &&
-                                       same(given->rows[i].extent, end->extent));
+                                       same(given->rows[i].prefix_id, end->prefix_id));
     if (!end) return;
     assert_int_equal(decision->tail.segment, end->segment);
-    assert_true(same(decision->tail.extent, end->extent));
+    assert_true(same(decision->tail.prefix_id, end->prefix_id));
     assert_int_equal(decision->tail.next_offset, end->next_offset);
     assert_false(decision->tail.jumped);
 }
@@ -183,11 +184,11 @@ static void check_tail(const struct given *given, const struct leat_log_decision
     uint64_t last = 0;
     for (size_t i = 0; i < given->count; i++) {
         const struct leat_replica_row *row = &given->rows[i];
-        named[i] = tail->extent.bytes > 0 && row->segment == tail->segment &&
+        named[i] = tail->prefix_id.bytes > 0 && row->segment == tail->segment &&
                    row->kind != LEAT_REPLICA_LOST &&
-                   (row->holds_tail || same(row->extent, tail->extent));
-        left[i] = tail->jumped && tail->extent.bytes == 0 && row->kind == LEAT_REPLICA_CLOSED &&
-                  row->extent.bytes > 0 && row->segment <= tail->segment;
+                   (row->holds_tail || same(row->prefix_id, tail->prefix_id));
+        left[i] = tail->jumped && tail->prefix_id.bytes == 0 && row->kind == LEAT_REPLICA_CLOSED &&
+                  row->prefix_id.bytes > 0 && row->segment <= tail->segment;
         found |= named[i];
         if (left[i] && row->segment > last) last = row->segment;
     }
@@ -203,11 +204,11 @@ static void check_tail(const struct given *given, const struct leat_log_decision
 static void rows_make(struct given *given)
 {
     static const uint32_t lengths[] = {100, 200, 300};
-    struct leat_extent previous[SEGMENT_MAX + 1];
+    struct leat_prefix_id previous[SEGMENT_MAX + 1];
     uint64_t base[SEGMENT_MAX + 1];
     for (unsigned s = SEGMENT_MIN; s <= SEGMENT_MAX; s++) {
         uint32_t bytes = below(5) ? lengths[below(3)] : 0;
-        previous[s] = (struct leat_extent){bytes, bytes + 1};
+        previous[s] = (struct leat_prefix_id){bytes, bytes + 1};
         base[s] = s * 1000 + (below(5) == 0);
     }
     const uint64_t differ = below(4) ? 12 : 2;
@@ -228,7 +229,7 @@ static void rows_make(struct given *given)
             .provisional = below(4) == 0};
         row->only_start = row->kind == LEAT_REPLICA_MARK && below(4) == 0;
         uint32_t bytes = row->only_start ? 64 : below(12) ? lengths[below(3)] : (uint32_t)below(2);
-        row->extent = (struct leat_extent){bytes, bytes + 1 + (below(differ) == 0)};
+        row->prefix_id = (struct leat_prefix_id){bytes, bytes + 1 + (below(differ) == 0)};
         row->previous = previous[row->segment];
         row->base_offset = base[row->segment];
         /* One that is closed ends where the next begins, or does not. */
@@ -255,7 +256,7 @@ static void decide_replicas_is_the_model(void **state)
         uint32_t bytes = below(3) ? 100 * (uint32_t)(1 + below(3)) : (uint32_t)below(2);
         given.record.tail =
             (struct leat_tail_record){.segment = below(8) ? SEGMENT_MIN + below(4) : UINT64_MAX,
-                                      .extent = {bytes, bytes + (bytes > 0)},
+                                      .prefix_id = {bytes, bytes + (bytes > 0)},
                                       .next_offset = below(5000),
                                       .jumped = below(2)};
         bool holds[ROWS];
@@ -288,7 +289,7 @@ static void decide_own_marks_is_the_model(void **state)
             .stamp_epoch = {EPOCH},
             .stamp_version = (uint32_t)below(4),
             .tail = {.segment = below(6) ? below(3) : UINT64_MAX,
-                     .extent = {10 + (uint32_t)below(3), (uint32_t)below(2)},
+                     .prefix_id = {10 + (uint32_t)below(3), (uint32_t)below(2)},
                      .next_offset = below(3),
                      .jumped = below(3) == 0}};
         struct leat_log_marks marks = {
@@ -297,13 +298,13 @@ static void decide_own_marks_is_the_model(void **state)
             .mark_segment = below(3),
             .mark_epoch = {EPOCH - 1 + (uint32_t)below(3)},
             .mark_version = (uint32_t)below(4),
-            .mark_extent = {10 + (uint32_t)below(3), (uint32_t)below(2)},
+            .mark_prefix_id = {10 + (uint32_t)below(3), (uint32_t)below(2)},
             .mark_next_offset = below(9),
             .mark_only_start = below(2),
             .predecessor_matches = below(2),
             .has_closed = below(4) > 0,
             .closed_segment = below(3),
-            .closed_extent = {10 + (uint32_t)below(3), (uint32_t)below(2)},
+            .closed_prefix_id = {10 + (uint32_t)below(3), (uint32_t)below(2)},
             .closed_next_offset = below(3),
             .lost = below(2)};
         if (below(2)) snprintf(marks.why, sizeof marks.why, "?");
@@ -326,18 +327,18 @@ static void decide_own_marks_is_the_model(void **state)
             assert_int_equal(!waits, ends);
             if (!ends) continue;
             assert_int_equal(decision.tail.segment, marks.mark_segment);
-            assert_true(same(decision.tail.extent, marks.mark_extent));
+            assert_true(same(decision.tail.prefix_id, marks.mark_prefix_id));
             assert_int_equal(decision.tail.next_offset, marks.mark_next_offset);
             assert_false(decision.tail.jumped || decision.elsewhere);
             continue;
         }
         const struct leat_tail_record *tail = &record.tail;
         bool closed = marks.has_closed && marks.closed_segment == tail->segment &&
-                      (same(marks.closed_extent, tail->extent) ||
-                       (marks.closed_extent.bytes > tail->extent.bytes &&
+                      (same(marks.closed_prefix_id, tail->prefix_id) ||
+                       (marks.closed_prefix_id.bytes > tail->prefix_id.bytes &&
                         marks.closed_next_offset == tail->next_offset));
         bool open = marks.has_mark && marks.mark_segment == tail->segment &&
-                    same(marks.mark_extent, tail->extent);
+                    same(marks.mark_prefix_id, tail->prefix_id);
         bool found = tail->segment == UINT64_MAX || (any && (closed || open));
         assert_int_equal(!waits, found || tail->jumped);
         if (waits) continue;

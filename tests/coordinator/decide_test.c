@@ -18,7 +18,7 @@ static struct leat_log_record record_tail(uint64_t segment, uint32_t bytes, uint
                                           uint64_t next_offset)
 {
     return (struct leat_log_record){
-        .tail = {.segment = segment, .extent = {bytes, crc}, .next_offset = next_offset}};
+        .tail = {.segment = segment, .prefix_id = {bytes, crc}, .next_offset = next_offset}};
 }
 
 static struct leat_log_record record_opened(uint32_t epoch)
@@ -33,7 +33,7 @@ static struct leat_log_marks mark(uint64_t segment, uint32_t epoch, uint32_t byt
                                    .has_mark = true,
                                    .mark_segment = segment,
                                    .mark_epoch = {epoch},
-                                   .mark_extent = {bytes, crc},
+                                   .mark_prefix_id = {bytes, crc},
                                    .mark_next_offset = next_offset,
                                    .highest_segment = segment};
 }
@@ -44,7 +44,7 @@ static struct leat_log_marks closed(uint64_t segment, uint32_t bytes, uint32_t c
     return (struct leat_log_marks){.log = LOG,
                                    .has_closed = true,
                                    .closed_segment = segment,
-                                   .closed_extent = {bytes, crc},
+                                   .closed_prefix_id = {bytes, crc},
                                    .closed_next_offset = next_offset,
                                    .highest_segment = segment};
 }
@@ -102,8 +102,8 @@ static void decide_opened_with_mark_of_its_epoch_takes_it(void **state)
     struct leat_log_decision d = decide(record_opened(3), &marks);
     assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
     assert_int_equal(d.tail.segment, 5);
-    assert_int_equal(d.tail.extent.bytes, 800);
-    assert_int_equal(d.tail.extent.crc, 0x33);
+    assert_int_equal(d.tail.prefix_id.bytes, 800);
+    assert_int_equal(d.tail.prefix_id.crc, 0x33);
     assert_int_equal(d.tail.next_offset, 120);
     assert_false(d.tail.jumped);
 }
@@ -176,7 +176,7 @@ static void decide_tail_record_wins_over_marks(void **state)
     struct leat_log_marks marks = mark(6, 9, 4000, 0x66, 300);
     marks.has_closed = true;
     marks.closed_segment = 5;
-    marks.closed_extent = (struct leat_extent){1000, 0x22};
+    marks.closed_prefix_id = (struct leat_prefix_id){1000, 0x22};
     marks.closed_next_offset = 100;
     struct leat_log_decision d = decide(record_tail(5, 1000, 0x22, 100), &marks);
     assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
@@ -222,7 +222,7 @@ static void decide_accepted_loss_stands(void **state)
     assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
     assert_true(d.tail.jumped && d.elsewhere);
     assert_int_equal(d.tail.next_offset, 5000);
-    record.tail.extent = (struct leat_extent){1000, 0x22};
+    record.tail.prefix_id = (struct leat_prefix_id){1000, 0x22};
     struct leat_log_marks left = closed(5, 1000, 0x22, 100), other = closed(5, 1000, 0x23, 100);
     assert_false(decide(record, &left).elsewhere);
     assert_true(decide(record, &other).elsewhere);
@@ -238,7 +238,7 @@ static struct leat_replica_row replica(uint64_t segment, uint32_t epoch, uint32_
                                      .kind = LEAT_REPLICA_MARK,
                                      .epoch = {epoch},
                                      .version = version,
-                                     .extent = {bytes, bytes + 1},
+                                     .prefix_id = {bytes, bytes + 1},
                                      .base_offset = next_offset,
                                      .next_offset = next_offset};
 }
@@ -269,7 +269,7 @@ static void decide_replicas_takes_the_longest_of_the_lowest(void **state)
                             higher = replica(6, 3, 2, 100, 130);
     struct leat_log_decision d = decide_rows(record, &shorter, &longer, holds);
     assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
-    assert_int_equal(d.tail.extent.bytes, 900);
+    assert_int_equal(d.tail.prefix_id.bytes, 900);
     assert_int_equal(d.tail.next_offset, 130);
     assert_true(holds[1] && !holds[0]);
     d = decide_rows(record, &higher, &shorter, holds);
@@ -301,11 +301,11 @@ static void decide_replicas_needs_the_predecessor_anywhere(void **state)
     bool holds[2];
     struct leat_replica_row begun = replica(6, 3, 1, 64, 130), before = replica(5, 3, 1, 900, 130);
     begun.only_start = true;
-    begun.previous = before.extent;
+    begun.previous = before.prefix_id;
     before.kind = LEAT_REPLICA_CLOSED;
     assert_int_equal(decide_rows(record_opened(3), &begun, NULL, holds).kind, LEAT_DECIDED_WAIT);
     assert_int_equal(decide_rows(record_opened(3), &begun, &before, holds).tail.segment, 6);
-    before.extent.crc++;
+    before.prefix_id.crc++;
     assert_int_equal(decide_rows(record_opened(3), &begun, &before, holds).kind, LEAT_DECIDED_WAIT);
 }
 
@@ -343,7 +343,7 @@ static void decide_replicas_waits_for_more_than_one_torn_end(void **state)
     struct heard_rows same_node = {{&torn, &other}, {1, 1}, 2, false};
     assert_int_equal(decide_heard(&same_node).kind, LEAT_DECIDED_WAIT);
     struct leat_replica_row longer = other;
-    longer.extent.bytes = 950;
+    longer.prefix_id.bytes = 950;
     longer.next_offset = 135;
     struct heard_rows longest = {{&longer, &whole}, {0, 1}, 2, false};
     assert_int_equal(decide_heard(&longest).tail.next_offset, 135);
@@ -368,7 +368,7 @@ static void decide_replicas_goes_past_a_torn_end_that_was_closed_elsewhere(void 
     /* It had only begun: what it names has to be the closed one. */
     next.only_start = true;
     next.next_offset = 130;
-    next.previous = closed_one.extent;
+    next.previous = closed_one.prefix_id;
     assert_int_equal(decide_heard(&known).tail.segment, 6);
     next.previous.crc++;
     assert_int_equal(decide_heard(&known).kind, LEAT_DECIDED_WAIT);
@@ -385,7 +385,7 @@ static void decide_replicas_takes_the_longest_where_a_start_shows_the_way(void *
     struct leat_replica_row before = replica(5, 3, 1, 900, 130), whole = replica(6, 3, 1, 300, 140),
                             start = replica(6, 3, 1, 64, 130);
     before.torn = start.torn = start.only_start = true; /* the close entry of 5 was hit */
-    whole.previous = start.previous = before.extent;
+    whole.previous = start.previous = before.prefix_id;
     whole.base_offset = start.base_offset = 130;
     struct heard_rows orders[] = {{{&before, &whole, &start}, {0, 1, 2}, 3, true},
                                   {{&before, &start, &whole}, {0, 2, 1}, 3, true},
@@ -393,7 +393,7 @@ static void decide_replicas_takes_the_longest_where_a_start_shows_the_way(void *
     for (unsigned i = 0; i < 3; i++) {
         struct leat_log_decision d = decide_heard(&orders[i]);
         assert_int_equal(d.tail.segment, 6);
-        assert_int_equal(d.tail.extent.bytes, 300);
+        assert_int_equal(d.tail.prefix_id.bytes, 300);
     }
 }
 
@@ -426,7 +426,7 @@ static struct leat_log_decision decide_case(const struct one_case *given)
                 given->older[n] == OLDER_CLOSED ? LEAT_REPLICA_CLOSED : LEAT_REPLICA_MARK;
             if (given->older[n] == OLDER_DAMAGED) {
                 rows[count].torn = true;
-                rows[count].extent.bytes = given->records_hit ? 700 : 800;
+                rows[count].prefix_id.bytes = given->records_hit ? 700 : 800;
                 rows[count].next_offset = given->records_hit ? 120 : 130;
             }
             nodes[count++] = n;
@@ -434,7 +434,7 @@ static struct leat_log_decision decide_case(const struct one_case *given)
         if (given->head[n] != HEAD_NONE) {
             rows[count] = replica(6, 3, 1, 300, 140);
             rows[count].base_offset = 130;
-            rows[count].previous = replica(5, 3, 1, 900, 130).extent;
+            rows[count].previous = replica(5, 3, 1, 900, 130).prefix_id;
             rows[count].torn = given->head[n] == HEAD_TORN;
             nodes[count++] = n;
         }
@@ -485,7 +485,7 @@ static void decide_replicas_that_differ_wait(void **state)
     (void)state;
     bool holds[2];
     struct leat_replica_row a = replica(5, 3, 1, 900, 130), b = a;
-    b.extent.crc++;
+    b.prefix_id.crc++;
     struct leat_log_decision d = decide_rows(record_opened(3), &a, &b, holds);
     assert_int_equal(d.kind, LEAT_DECIDED_WAIT);
     assert_non_null(strstr(d.why, "differ"));
@@ -578,9 +578,9 @@ static void decide_replicas_tells_of_what_is_lost(void **state)
     struct leat_log_decision d = decide_rows(record_opened(3), &gone, NULL, holds);
     assert_int_equal(d.kind, LEAT_DECIDED_WAIT);
     assert_non_null(strstr(d.why, "1 lost the bytes of segment 5"));
-    assert_int_equal(decide_rows(record_opened(3), &gone, &mark, holds).tail.extent.bytes, 800);
+    assert_int_equal(decide_rows(record_opened(3), &gone, &mark, holds).tail.prefix_id.bytes, 800);
     assert_true(holds[1] && !holds[0]);
-    gone.extent = mark.extent;
+    gone.prefix_id = mark.prefix_id;
     assert_int_equal(decide_rows(record_tail(5, 800, 801, 120), &gone, NULL, holds).kind,
                      LEAT_DECIDED_WAIT);
 }
@@ -599,14 +599,14 @@ static void decide_best_of_what_is_left(void **state)
     struct leat_tail_record best;
     assert_true(co_recovery_best(&recovery, &log, &best));
     assert_int_equal(best.segment, 6);
-    assert_int_equal(best.extent.bytes, 400);
+    assert_int_equal(best.prefix_id.bytes, 400);
     assert_int_equal(best.next_offset, 75);
     rows[2].row.kind = LEAT_REPLICA_CLOSED;
     assert_true(co_recovery_best(&recovery, &log, &best));
-    assert_int_equal(best.extent.bytes, 200);
+    assert_int_equal(best.prefix_id.bytes, 200);
     rows[3].row.kind = LEAT_REPLICA_CLOSED;
     assert_true(co_recovery_best(&recovery, &log, &best));
-    assert_int_equal(best.extent.bytes, 200);
+    assert_int_equal(best.prefix_id.bytes, 200);
     log.row_count = 1;
     assert_false(co_recovery_best(&recovery, &log, &best));
 }

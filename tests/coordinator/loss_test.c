@@ -126,8 +126,8 @@ static void log_goes_on_beyond_all_offsets_it_had(void **state)
         assert_false(log->record.opened);
         assert_int_equal(log->record.heard, 0);
         assert_int_equal(log->record.tail.segment, 7);
-        assert_int_equal(log->record.tail.extent.bytes, 512);
-        assert_int_equal(log->record.tail.extent.crc, 0x1234);
+        assert_int_equal(log->record.tail.prefix_id.bytes, 512);
+        assert_int_equal(log->record.tail.prefix_id.crc, 0x1234);
         assert_int_equal(log->record.tail.next_offset, cases[i].goes_on);
         assert_true(log->record.tail.jumped);
     }

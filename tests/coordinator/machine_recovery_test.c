@@ -251,7 +251,7 @@ static void machine_loss_is_accepted_once_all_were_heard(void **state)
     struct leat_machine_result result = lost(it.m, it.command, 2, epoch, true);
     assert_int_equal(result.rc, LEAT_OK);
     assert_true(stream->logs[0].record.tail.jumped);
-    assert_int_equal(stream->logs[0].record.tail.extent.bytes, 512);
+    assert_int_equal(stream->logs[0].record.tail.prefix_id.bytes, 512);
     assert_true(stream->logs[0].record.tail.next_offset == (uint64_t)result.first_id);
     int64_t first = result.first_id;
     assert_int_equal(first, 1ll << 40);
@@ -286,7 +286,7 @@ static void adopt_leaves_to_recovery_what_was_left_elsewhere(void **state)
         struct leat_log_marks marks = {.log = {1, 0, 0},
                                        .has_closed = true,
                                        .closed_segment = 7,
-                                       .closed_extent = {512, 0x1234}};
+                                       .closed_prefix_id = {512, 0x1234}};
         for (unsigned here = 0; here < 2; here++) {
             struct leat_coordinate request = {
                 .incarnation = owner, .marks = &marks, .mark_count = here};

@@ -120,8 +120,8 @@ static void expect_moved(const char *name, uint32_t streamlet, uint64_t owner, u
         assert_int_equal(log->epoch.v, epoch);
         assert_false(log->record.opened);
         assert_int_equal(log->record.tail.segment, row);
-        assert_int_equal(log->record.tail.extent.bytes, row + 1);
-        assert_int_equal(log->record.tail.extent.crc, row + 2);
+        assert_int_equal(log->record.tail.prefix_id.bytes, row + 1);
+        assert_int_equal(log->record.tail.prefix_id.crc, row + 2);
         assert_int_equal(log->record.tail.next_offset, row + 3);
     }
 }

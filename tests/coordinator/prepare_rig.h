@@ -113,14 +113,14 @@ static inline struct leat_log_record record_make(void)
         record.heard = once_in(3) ? 19 + below(2) : 0;
         if (once_in(2))
             record.began = (struct leat_tail_record){.segment = 4 + below(2),
-                                                     .extent = {96, 6},
+                                                     .prefix_id = {96, 6},
                                                      .next_offset = 47,
                                                      .jumped = once_in(3)};
         if (once_in(9)) record.began.segment = UINT64_MAX;
         if (once_in(9)) record.began = (struct leat_tail_record){.segment = 4, .jumped = true};
     } else {
         record.tail = (struct leat_tail_record){
-            .segment = 5, .extent = {100, 7}, .next_offset = 50, .jumped = once_in(6)};
+            .segment = 5, .prefix_id = {100, 7}, .next_offset = 50, .jumped = once_in(6)};
         if (once_in(5)) record.tail = (struct leat_tail_record){.segment = UINT64_MAX};
     }
     return record;
@@ -138,7 +138,7 @@ static inline struct leat_replica_row row_make(const struct co_recover_log *log)
                                    .epoch = log->seen.opened ? log->seen.stamp_epoch
                                                              : (struct leat_epoch){2},
                                    .version = log->seen.stamp_version,
-                                   .extent = {bytes, bytes == 100 ? 7 : 6},
+                                   .prefix_id = {bytes, bytes == 100 ? 7 : 6},
                                    .previous = {100, 7},
                                    .base_offset = 50,
                                    .next_offset = bytes / 2,
@@ -147,9 +147,9 @@ static inline struct leat_replica_row row_make(const struct co_recover_log *log)
                                    .durable = once_in(2),
                                    .holds_tail = once_in(9),
                                    .provisional = once_in(8)};
-    if (once_in(20)) row.extent.crc = 8; /* as many bytes, and others */
+    if (once_in(20)) row.prefix_id.crc = 8; /* as many bytes, and others */
     if (once_in(9)) row.epoch.v++;
-    if (once_in(20)) row.extent = (struct leat_extent){0, 0};
+    if (once_in(20)) row.prefix_id = (struct leat_prefix_id){0, 0};
     return row;
 }
 

@@ -95,9 +95,10 @@ static void expect_before(const struct co_recover_log *log, struct co_row **rows
     if (names) assert_int_equal(log->before_next_offset, names->base_offset);
     for (size_t i = 0; i < count; i++) {
         const struct leat_replica_row *row = &rows[i]->row;
-        bool is =
-            names && row->kind != LEAT_REPLICA_LOST && row->segment == log->tail.segment - 1 &&
-            row->extent.bytes == names->previous.bytes && row->extent.crc == names->previous.crc;
+        bool is = names && row->kind != LEAT_REPLICA_LOST &&
+                  row->segment == log->tail.segment - 1 &&
+                  row->prefix_id.bytes == names->previous.bytes &&
+                  row->prefix_id.crc == names->previous.crc;
         assert_int_equal(rows[i]->before, is);
     }
 }
@@ -127,8 +128,8 @@ static bool expect_decided(const struct co_recover_streamlet *streamlet,
     for (size_t i = 0; i < count; i++)
         assert_int_equal(rows[i]->holds, holds[i]);
     assert_memory_equal(&log->tail.segment, &decision.tail.segment, sizeof decision.tail.segment);
-    assert_int_equal(log->tail.extent.bytes, decision.tail.extent.bytes);
-    assert_int_equal(log->tail.extent.crc, decision.tail.extent.crc);
+    assert_int_equal(log->tail.prefix_id.bytes, decision.tail.prefix_id.bytes);
+    assert_int_equal(log->tail.prefix_id.crc, decision.tail.prefix_id.crc);
     assert_int_equal(log->tail.next_offset, decision.tail.next_offset);
     assert_int_equal(log->tail.jumped, decision.tail.jumped);
     expect_before(log, rows, count);
@@ -416,14 +417,14 @@ static void expect_numbers(struct leat_msg_reader *reader, const uint64_t *value
 static bool is_left(const struct leat_log_record *record, const struct leat_replica_row *row)
 {
     const struct leat_tail_record *began = &record->began;
-    if (row->kind == LEAT_REPLICA_LOST || row->extent.bytes == 0) return false;
+    if (row->kind == LEAT_REPLICA_LOST || row->prefix_id.bytes == 0) return false;
     if (row->epoch.v == record->stamp_epoch.v) return true;
     if (began->segment == UINT64_MAX) return false;
-    if (began->extent.bytes > 0 || began->jumped) {
+    if (began->prefix_id.bytes > 0 || began->jumped) {
         if (row->segment > began->segment) return false;
-        if (row->segment == began->segment && began->extent.bytes > 0)
-            return row->holds_tail || (row->extent.bytes == began->extent.bytes &&
-                                       row->extent.crc == began->extent.crc);
+        if (row->segment == began->segment && began->prefix_id.bytes > 0)
+            return row->holds_tail || (row->prefix_id.bytes == began->prefix_id.bytes &&
+                                       row->prefix_id.crc == began->prefix_id.crc);
     }
     return row->kind == LEAT_REPLICA_CLOSED && !row->provisional;
 }
@@ -440,16 +441,16 @@ static struct leat_tail_record best_left(const struct co_recover_log *log)
         if (!leat_log_ref_equal(row->log, log->ref) || !is_left(&log->seen, row)) continue;
         uint64_t rank =
             (row->segment + 1) << 48 | (uint64_t)row->epoch.v << 40 |
-            (closed ? (uint64_t)1 << 39 | (1000 - row->extent.bytes) : row->extent.bytes);
+            (closed ? (uint64_t)1 << 39 | (1000 - row->prefix_id.bytes) : row->prefix_id.bytes);
         if (rank <= best_rank) continue;
         best_rank = rank;
         best = (struct leat_tail_record){
-            .segment = row->segment, .extent = row->extent, .next_offset = row->next_offset};
+            .segment = row->segment, .prefix_id = row->prefix_id, .next_offset = row->next_offset};
         const struct leat_tail_record *began = &log->seen.began;
         if (row->epoch.v == log->seen.stamp_epoch.v || row->segment != began->segment ||
-            began->extent.bytes == 0)
+            began->prefix_id.bytes == 0)
             continue;
-        best.extent = began->extent;
+        best.prefix_id = began->prefix_id;
         if (!began->jumped) best.next_offset = began->next_offset;
     }
     return best;
@@ -470,8 +471,9 @@ static void expect_row(struct leat_msg_reader *reader, const struct co_recover_l
                    5);
     if (tells) is = best_left(log);
     if (tail || tells)
-        expect_numbers(reader,
-                       (uint64_t[]){is.segment, is.extent.bytes, is.extent.crc, is.next_offset}, 4);
+        expect_numbers(
+            reader, (uint64_t[]){is.segment, is.prefix_id.bytes, is.prefix_id.crc, is.next_offset},
+            4);
     if (tells) expect_numbers(reader, (uint64_t[]){machine->next_incarnation}, 1);
 }
 

@@ -27,7 +27,7 @@ static void tasks_make(uint32_t count)
         it->logs[i] = (struct co_recover_log){
             .ref = {1 + i % 4, i / 2 % 2, i % 2},
             .seen = {.opened = true, .stamp_epoch = {50 + i}, .stamp_version = 60 + i},
-            .tail = {.segment = 70 + i, .extent = {80 + i, 90 + i}, .next_offset = 100 + i},
+            .tail = {.segment = 70 + i, .prefix_id = {80 + i, 90 + i}, .next_offset = 100 + i},
             .before = {110 + i, 120 + i},
             .before_next_offset = 130 + i,
             .row_first = 4 * i,
@@ -49,8 +49,8 @@ static void expect_pull(const struct leat_pull *pull, uint32_t i)
     assert_int_equal(pull->attempt, ATTEMPT);
     assert_true(leat_log_ref_equal(pull->log, (struct leat_log_ref){1 + i % 4, i / 2 % 2, i % 2}));
     assert_int_equal(pull->segment, before ? 69 + i : 70 + i);
-    assert_int_equal(pull->extent.bytes, before ? 110 + i : 80 + i);
-    assert_int_equal(pull->extent.crc, before ? 120 + i : 90 + i);
+    assert_int_equal(pull->prefix_id.bytes, before ? 110 + i : 80 + i);
+    assert_int_equal(pull->prefix_id.crc, before ? 120 + i : 90 + i);
     assert_int_equal(pull->next_offset, before ? 130 + i : 100 + i);
     assert_int_equal(pull->epoch.v, 50 + i);
     assert_int_equal(pull->version, 60 + i);

@@ -9,14 +9,15 @@ static void before_check(struct model *model, unsigned log, const struct truth *
 {
     const struct truth *before = tail->previous;
     if (!before || !model->disk || model->forgot) return;
-    struct leat_extent named = truth_extent(before, tail->previous_count, tail->previous_closed);
+    struct leat_prefix_id named =
+        truth_prefix_id(before, tail->previous_count, tail->previous_closed);
     unsigned nodes = 0;
     for (unsigned i = 0; i < model->rig->node_count; i++) {
         bool has = false;
         for (unsigned c = 0; c < model->nodes[i].copy_count; c++) {
             const struct copy *copy = &model->nodes[i].copies[c];
             has |= copy->truth == before &&
-                   extent_same(truth_extent(before, copy->count, copy->closed), named);
+                   prefix_id_same(truth_prefix_id(before, copy->count, copy->closed), named);
         }
         nodes += has;
     }
@@ -158,8 +159,9 @@ static void model_on_pull(void *of, struct leat_pull *pull)
 static bool begins_with(const struct copy *copy, const struct leat_tail_record *tail)
 {
     for (uint32_t c = 0; c <= copy->count; c++)
-        if (extent_same(truth_extent(copy->truth, c, false), tail->extent)) return true;
-    return copy->closed && extent_same(truth_extent(copy->truth, copy->count, true), tail->extent);
+        if (prefix_id_same(truth_prefix_id(copy->truth, c, false), tail->prefix_id)) return true;
+    return copy->closed &&
+           prefix_id_same(truth_prefix_id(copy->truth, copy->count, true), tail->prefix_id);
 }
 
 static struct leat_replica_row row_of(struct model *model, const struct copy *copy,
@@ -172,14 +174,15 @@ static struct leat_replica_row row_of(struct model *model, const struct copy *co
         .kind = copy->closed || copy->pulled ? LEAT_REPLICA_CLOSED : LEAT_REPLICA_MARK,
         .epoch.v = copy->pulled ? 0 : truth->epoch,
         .version = copy->version,
-        .extent = truth_extent(truth, copy->count, copy->closed),
+        .prefix_id = truth_prefix_id(truth, copy->count, copy->closed),
         .base_offset = truth->base,
         .next_offset = truth->base + copy->count,
         .only_start = copy->count == 0,
         .durable = !model->disk || copy->durable == copy->count,
     };
     if (truth->previous)
-        row.previous = truth_extent(truth->previous, truth->previous_count, truth->previous_closed);
+        row.previous =
+            truth_prefix_id(truth->previous, truth->previous_count, truth->previous_closed);
     const struct leat_tail_record *end = leat_log_decided(&log->record);
     row.holds_tail = end && truth->segment == end->segment && begins_with(copy, end);
     return row;
@@ -222,7 +225,7 @@ static void pull_answer(void *arg)
     struct answer *answer = arg;
     struct model *model = answer->model;
     struct leat_pull *pull = answer->pull;
-    struct leat_tail_record tail = {.segment = pull->segment, .extent = pull->extent};
+    struct leat_tail_record tail = {.segment = pull->segment, .prefix_id = pull->prefix_id};
     unsigned log = (unsigned)model_log_of(model, pull->log);
     uint32_t count = 0;
     bool closed = false;
@@ -300,7 +303,7 @@ static struct leat_log_marks *marks_make(struct model *model, unsigned at, size_
         if (closed) {
             row->has_closed = true;
             row->closed_segment = closed->truth->segment;
-            row->closed_extent = truth_extent(closed->truth, closed->count, closed->closed);
+            row->closed_prefix_id = truth_prefix_id(closed->truth, closed->count, closed->closed);
             row->closed_next_offset = closed->truth->base + closed->count;
         }
         if (!mark) continue;
@@ -308,7 +311,7 @@ static struct leat_log_marks *marks_make(struct model *model, unsigned at, size_
         row->mark_segment = mark->truth->segment;
         row->mark_epoch.v = mark->truth->epoch;
         row->mark_version = mark->version;
-        row->mark_extent = truth_extent(mark->truth, mark->count, false);
+        row->mark_prefix_id = truth_prefix_id(mark->truth, mark->count, false);
         row->mark_next_offset = mark->truth->base + mark->count;
         row->mark_only_start = mark->count == 0;
         row->predecessor_matches = mark->truth->previous == NULL;

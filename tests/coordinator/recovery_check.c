@@ -34,14 +34,14 @@ int model_log_of(struct model *model, struct leat_log_ref ref)
     return k < 0 ? -1 : k * MODEL_STREAMLETS * MODEL_Q + (int)(ref.streamlet * MODEL_Q + ref.log);
 }
 
-struct leat_extent truth_extent(const struct truth *truth, uint32_t count, bool closed)
+struct leat_prefix_id truth_prefix_id(const struct truth *truth, uint32_t count, bool closed)
 {
     struct {
         uint64_t log, segment, base, epoch, count, closed;
     } head = {truth->log, truth->segment, truth->base, truth->epoch, count, closed};
     uint32_t crc = leat_crc32c(0, &head, sizeof head);
     crc = leat_crc32c(crc, truth->records, count * sizeof truth->records[0]);
-    return (struct leat_extent){64 + 16 * count + (closed ? 32 : 0), crc};
+    return (struct leat_prefix_id){64 + 16 * count + (closed ? 32 : 0), crc};
 }
 struct truth *truth_make(struct model *model, unsigned log, uint64_t segment, uint64_t base,
                          uint32_t epoch)
@@ -65,7 +65,7 @@ const struct truth *truth_of_tail(struct model *model, unsigned log,
         if (truth->log != log || truth->segment != tail->segment) continue;
         for (uint32_t c = 0; c <= truth->count; c++)
             for (int closed = 0; closed < 2; closed++)
-                if (extent_same(truth_extent(truth, c, closed != 0), tail->extent)) {
+                if (prefix_id_same(truth_prefix_id(truth, c, closed != 0), tail->prefix_id)) {
                     *out_count = c;
                     *out_closed = closed != 0;
                     return truth;
@@ -131,8 +131,8 @@ void model_tables_check(struct model *model, struct rig_node *node, struct leat_
             if (row->record.opened) continue; /* one that waits: its marks go on saying it */
             it->tail_epoch = row->epoch.v;
             if (it->checked &&
-                memcmp(&it->checked_tail.extent, &row->record.tail.extent,
-                       sizeof it->checked_tail.extent) == 0 &&
+                memcmp(&it->checked_tail.prefix_id, &row->record.tail.prefix_id,
+                       sizeof it->checked_tail.prefix_id) == 0 &&
                 it->checked_tail.segment == row->record.tail.segment)
                 continue;
             tail_check(model, log, &row->record.tail);
@@ -165,7 +165,7 @@ void model_dump(struct model *model)
             else if (row)
                 fprintf(stderr, "log %u: epoch %u, tail %lld, %u bytes, next %llu\n", log,
                         row->epoch.v, (long long)row->record.tail.segment,
-                        row->record.tail.extent.bytes,
+                        row->record.tail.prefix_id.bytes,
                         (unsigned long long)row->record.tail.next_offset);
         }
     }

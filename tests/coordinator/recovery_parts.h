@@ -28,7 +28,7 @@ static inline struct sim_rng *model_dice(struct model *model)
 {
     return &model->rig->world->work;
 }
-static inline bool extent_same(struct leat_extent a, struct leat_extent b)
+static inline bool prefix_id_same(struct leat_prefix_id a, struct leat_prefix_id b)
 {
     return a.bytes == b.bytes && a.crc == b.crc;
 }
@@ -38,7 +38,7 @@ _Noreturn void model_wrong(struct model *model, const char *what, unsigned log);
 int model_stream_slot(struct model *model, uint32_t id);
 struct leat_log_ref model_ref_of(struct model *model, unsigned log);
 int model_log_of(struct model *model, struct leat_log_ref ref);
-struct leat_extent truth_extent(const struct truth *truth, uint32_t count, bool closed);
+struct leat_prefix_id truth_prefix_id(const struct truth *truth, uint32_t count, bool closed);
 struct truth *truth_make(struct model *model, unsigned log, uint64_t segment, uint64_t base,
                          uint32_t epoch);
 /** Which bytes a tail names; NULL: nobody ever wrote such. */

@@ -262,15 +262,15 @@ static void expect_log(const struct shape *it, const struct leat_machine_log *lo
     assert_int_equal(record->stamp_epoch.v, opened ? 41 : 0);
     assert_int_equal(record->stamp_version, opened ? 42 : 0);
     assert_int_equal(record->tail.segment, tail ? 51 : 0);
-    assert_int_equal(record->tail.extent.bytes, tail ? 52 : 0);
-    assert_int_equal(record->tail.extent.crc, tail ? 53 : 0);
+    assert_int_equal(record->tail.prefix_id.bytes, tail ? 52 : 0);
+    assert_int_equal(record->tail.prefix_id.crc, tail ? 53 : 0);
     assert_int_equal(record->tail.next_offset, tail ? 54 : 0);
     assert_int_equal(record->tail.jumped, i == 0);
     assert_int_equal(record->heard, opened && tail ? 61 : 0);
     assert_int_equal(log->jumped_to, jumped);
     assert_int_equal(record->began.segment, began ? 55 : 0);
-    assert_int_equal(record->began.extent.bytes, began ? 56 : 0);
-    assert_int_equal(record->began.extent.crc, began ? 57 : 0);
+    assert_int_equal(record->began.prefix_id.bytes, began ? 56 : 0);
+    assert_int_equal(record->began.prefix_id.crc, began ? 57 : 0);
     assert_int_equal(record->began.next_offset, began ? 58 : 0);
     assert_int_equal(record->began.jumped, began && i == 1);
 }

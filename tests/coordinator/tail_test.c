@@ -51,7 +51,7 @@ static struct leat_tail_row filled(struct leat_tail_row row)
 #define OPENED .opened = true, .stamp_epoch = {EPOCH}, .stamp_version = GENERATION
 #define TAIL(id, length, next, ...)                                                                \
     {                                                                                              \
-        .segment = (id), .extent = ID(length), .next_offset = (next), ##__VA_ARGS__                \
+        .segment = (id), .prefix_id = ID(length), .next_offset = (next), ##__VA_ARGS__             \
     }
 #define ANY(id, next, ...)                                                                         \
     {                                                                                              \
@@ -558,12 +558,12 @@ static void check(const struct one_case *it, const struct leat_tail_row *rows, c
     leat_tail_text(&tail, &it->record, text);
     if (tail.reason != it->reason || tail.ends != ends || (ends && holders != it->holders))
         fail_msg("%s: reason %d (%s), holders %x", it->name, (int)tail.reason, text, holders);
-    if (ends &&
-        (tail.end.segment != it->end.segment || tail.end.extent.bytes != it->end.extent.bytes ||
-         tail.end.extent.crc != it->end.extent.crc || tail.end.next_offset != it->end.next_offset ||
-         tail.end.jumped != it->end.jumped))
+    if (ends && (tail.end.segment != it->end.segment ||
+                 tail.end.prefix_id.bytes != it->end.prefix_id.bytes ||
+                 tail.end.prefix_id.crc != it->end.prefix_id.crc ||
+                 tail.end.next_offset != it->end.next_offset || tail.end.jumped != it->end.jumped))
         fail_msg("%s: ends with segment %d, %u bytes, offset %u", it->name, (int)tail.end.segment,
-                 tail.end.extent.bytes, (unsigned)tail.end.next_offset);
+                 tail.end.prefix_id.bytes, (unsigned)tail.end.next_offset);
     if (it->text != NULL && (strstr(text, it->text) == NULL ||
                              (it->reason == LEAT_TAIL_NO_OPEN && strcmp(text, it->text) != 0)))
         fail_msg("%s: %s", it->name, text);
@@ -647,7 +647,7 @@ static void tail_row_is_what_a_node_answers(void **state)
                                          .kind = LEAT_REPLICA_CLOSED,
                                          .epoch = {3},
                                          .version = 4,
-                                         .extent = {5, 7},
+                                         .prefix_id = {5, 7},
                                          .previous = {8, 9},
                                          .base_offset = 10,
                                          .next_offset = 11,

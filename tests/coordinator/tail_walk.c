@@ -62,7 +62,7 @@ static void rows_break(const struct world *it, struct found *found)
         }
         if (row->generation < record->stamp_version && it->rule == WALK_OLD_GENERATION)
             row->generation = record->stamp_version;
-        if (it->rule == WALK_PREVIOUS_UNASKED) row->previous = (struct leat_extent){0, 0};
+        if (it->rule == WALK_PREVIOUS_UNASKED) row->previous = (struct leat_prefix_id){0, 0};
         if (row->state == LEAT_TAIL_CLOSED && row->segment > closed) closed = row->segment;
         if (!is_current(it, row)) continue;
         any = true;
@@ -193,7 +193,7 @@ static void recover(struct world *it)
     bool none = tail.end.segment == UINT64_MAX;
     it->lost |= !holders_have(it, &found, &tail, upto) || !previous_has(&found, &tail, upto);
     it->attempt = epoch;
-    walk_owner_new(it, node, epoch, none ? -1 : (int)tail.end.segment, upto, tail.end.extent);
+    walk_owner_new(it, node, epoch, none ? -1 : (int)tail.end.segment, upto, tail.end.prefix_id);
     it->owners[node].pending = true;
     it->owners[node].tail_epoch = writer;
     if (it->rule == WALK_CUT_BEFORE_COMMIT && tail.reason == LEAT_TAIL_BY_OPEN)
@@ -213,7 +213,7 @@ static void commit(struct world *it, uint32_t node)
     if (it->rule != WALK_CUT_BEFORE_COMMIT) it->record.opened = false;
     it->record.tail = (struct leat_tail_record){
         .segment = own->tail_segment < 0 ? UINT64_MAX : (uint64_t)own->tail_segment,
-        .extent = own->tail_id,
+        .prefix_id = own->tail_id,
         .next_offset = own->tail.count};
     it->count->commits++;
     if (!begins(own->tail, it->acked)) it->lost = true;
@@ -301,7 +301,7 @@ bool walk_once(enum walk_rule rule, uint64_t seed, unsigned steps, struct walk_c
     it.owner_up = true;
     it.next_epoch = 2;
     it.next_record = 1;
-    walk_owner_new(&it, 0, 1, -1, (struct content){0}, (struct leat_extent){0, 0});
+    walk_owner_new(&it, 0, 1, -1, (struct content){0}, (struct leat_prefix_id){0, 0});
     for (unsigned i = 0; i < steps && !it.lost && !it.full; i++)
         step(&it);
     LEAT_ASSERT(!it.full);

@@ -46,13 +46,13 @@ static struct content next_base(const struct owner *own)
     return own->head < 0 ? own->tail : joined(own->base, own->data);
 }
 
-static struct leat_extent next_previous(const struct owner *own)
+static struct leat_prefix_id next_previous(const struct owner *own)
 {
     return own->head < 0 ? own->tail_id : id_of(own->epoch, own->head, own->data, true);
 }
 
 void walk_owner_new(struct world *it, uint32_t node, uint32_t epoch, int segment,
-                    struct content tail, struct leat_extent id)
+                    struct content tail, struct leat_prefix_id id)
 {
     it->owners[node] = (struct owner){.on = true,
                                       .epoch = epoch,

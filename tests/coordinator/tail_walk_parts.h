@@ -22,7 +22,7 @@ struct replica {
     uint32_t node, epoch, generation;
     int segment, hibernated; /* hibernated: how many records, -1: it is not */
     struct content base, data;
-    struct leat_extent previous;
+    struct leat_prefix_id previous;
 };
 
 enum roll { ROLL_NONE, ROLL_RESERVE, ROLL_START, ROLL_CLOSE };
@@ -36,7 +36,7 @@ struct owner {
     uint32_t complete[NODES], acked;
     int tail_segment;
     struct content tail;
-    struct leat_extent tail_id;
+    struct leat_prefix_id tail_id;
     uint32_t tail_epoch; /* of who wrote that segment */
     enum roll roll;
     unsigned next, reserved, begun,
@@ -97,15 +97,15 @@ static inline void push(struct world *it, struct content *to)
 }
 
 /* The prefix id of a segment's bytes. */
-static inline struct leat_extent id_of(uint32_t epoch, int segment, struct content data,
-                                       bool close_entry)
+static inline struct leat_prefix_id id_of(uint32_t epoch, int segment, struct content data,
+                                          bool close_entry)
 {
     uint64_t crc = data.ids + 1;
     const uint64_t parts[] = {epoch, (uint64_t)segment, data.count, close_entry};
     for (unsigned i = 0; i < 4; i++)
         crc = (crc ^ (crc >> 29) ^ parts[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    return (struct leat_extent){64 + 32 * data.count + (close_entry ? 16 : 0),
-                                (uint32_t)(crc >> 32)};
+    return (struct leat_prefix_id){64 + 32 * data.count + (close_entry ? 16 : 0),
+                                   (uint32_t)(crc >> 32)};
 }
 
 /* ---- tail_walk_owner.c ---- */
@@ -114,7 +114,7 @@ static inline struct leat_extent id_of(uint32_t epoch, int segment, struct conte
 struct replica *walk_find(struct world *it, uint32_t node, int segment, uint32_t epoch);
 /** A node owns the log in an epoch; it went up to `tail` when that began. */
 void walk_owner_new(struct world *it, uint32_t node, uint32_t epoch, int segment,
-                    struct content tail, struct leat_extent id);
+                    struct content tail, struct leat_prefix_id id);
 /** One step of one owner, be it the current owner or a former one. */
 void walk_owner_step(struct world *it, uint32_t node);
 

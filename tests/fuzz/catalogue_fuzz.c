@@ -125,7 +125,7 @@ struct told {
     struct leat_segment_id id;
     struct leat_epoch epoch;
     enum leat_found_kind kind;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
 };
 
 static void found_check(const struct fake_world *world, const struct leat_found *found)
@@ -135,7 +135,7 @@ static void found_check(const struct fake_world *world, const struct leat_found 
     LEAT_ASSERT(seg->file != NULL);
     LEAT_ASSERT_CMP(seg->file_offset + seg->capacity, <=, LEAT_STORE_FILE_BYTES);
     LEAT_ASSERT_CMP((unsigned)seg->durability, <=, LEAT_DURABILITY_DISK);
-    if (found->kind != LEAT_FOUND_LOST) LEAT_ASSERT_CMP(seg->extent.bytes, <=, seg->capacity);
+    if (found->kind != LEAT_FOUND_LOST) LEAT_ASSERT_CMP(seg->prefix_id.bytes, <=, seg->capacity);
     if (!seg->buffer) return;
     LEAT_ASSERT(seg->buffer >= world->arena.base);
     LEAT_ASSERT(seg->buffer + seg->capacity <= world->arena.base + world->arena.grown_bytes);
@@ -165,7 +165,7 @@ static size_t found_tell(const struct fake_world *world, const struct leat_store
         found_check(world, found);
         if (i < FOUND_MAX)
             out[i] = (struct told){found->seg->log, found->seg->id, found->seg->epoch, found->kind,
-                                   found->seg->extent};
+                                   found->seg->prefix_id};
     }
     return count < FOUND_MAX ? count : FOUND_MAX;
 }
@@ -187,8 +187,8 @@ static void told_check(const struct told *first, size_t count, const struct told
         bool here = at < count_second && told_is_of(&first[i], &second[at]);
         if (first[i].kind != LEAT_FOUND_LOST) {
             LEAT_ASSERT(here && first[i].kind == second[at].kind);
-            LEAT_ASSERT(first[i].extent.bytes == second[at].extent.bytes &&
-                        first[i].extent.crc == second[at].extent.crc);
+            LEAT_ASSERT(first[i].prefix_id.bytes == second[at].prefix_id.bytes &&
+                        first[i].prefix_id.crc == second[at].prefix_id.crc);
         }
         at += here;
     }

@@ -169,7 +169,7 @@ static void segment_add(struct corpus_pieces *pieces, uint32_t number,
     entry_put(&writer, LEAT_ENTRY_TRIM, &trim, sizeof trim);
     struct leat_close end = {.next_offset = 5, .bytes = writer.used};
     if (state == LEAT_SEGMENT_CLOSED) entry_put(&writer, LEAT_ENTRY_CLOSE, &end, sizeof end);
-    struct leat_extent extent = leat_entry_seal(&writer, writer.sealed_bytes);
+    struct leat_prefix_id prefix_id = leat_entry_seal(&writer, writer.sealed_bytes);
     uint8_t *piece = at - 2;
     leat_put_le16(piece, (uint16_t)number);
     corpus_piece(pieces, flags & LEAT_ROW_IN_POOL ? PIECE_MEMORY : PIECE_FILE, piece,
@@ -188,8 +188,8 @@ static void segment_add(struct corpus_pieces *pieces, uint32_t number,
                    .segment = number,
                    .capacity = CAPACITY,
                    .slot_unit = number,
-                   .extent_bytes = state == LEAT_SEGMENT_RESERVED ? 0 : extent.bytes,
-                   .extent_crc = state == LEAT_SEGMENT_RESERVED ? 0 : extent.crc,
+                   .prefix_id_bytes = state == LEAT_SEGMENT_RESERVED ? 0 : prefix_id.bytes,
+                   .prefix_id_crc = state == LEAT_SEGMENT_RESERVED ? 0 : prefix_id.crc,
                    .base_offset = 5,
                    .next_offset = 5,
                    .pool_at = (uint64_t)number * LEAT_SLOT_UNIT_BYTES,

@@ -45,16 +45,16 @@ static void segment_change(struct fake_held *held, uint32_t capacity, uint8_t ho
     while (fuzz_piece_next(&pieces, &piece)) {
         if (piece.count < 2) continue;
         size_t at = leat_get_le16(piece.bytes) + (piece.kind & FROM_START ? start : 0);
-        if (at >= seg->extent.bytes || at >= capacity) continue;
+        if (at >= seg->prefix_id.bytes || at >= capacity) continue;
         size_t count = piece.count - 2;
         if (count > capacity - at) count = capacity - at;
         if (count) memcpy(held->file + at, piece.bytes + 2, count);
     }
-    if (!(how & CRC_STAYS)) fuzz_entries_seal(held->file, seg->extent.bytes, false);
+    if (!(how & CRC_STAYS)) fuzz_entries_seal(held->file, seg->prefix_id.bytes, false);
     struct leat_scan scan;
-    leat_scan_segment(held->file, seg->extent.bytes, &scan);
+    leat_scan_segment(held->file, seg->prefix_id.bytes, &scan);
     if ((how & RECORD_STAYS) || scan.bytes == 0) return;
-    seg->extent = (struct leat_extent){scan.bytes, scan.crc};
+    seg->prefix_id = (struct leat_prefix_id){scan.bytes, scan.crc};
     seg->next_offset = scan.next_offset;
 }
 
@@ -69,8 +69,8 @@ static void log_begin_anew(struct fake *fake, uint8_t how, struct fuzz_pieces pi
         struct fake_held *held = fake_held_of(fake, seg);
         if (seg->state != LEAT_SEGMENT_CLOSED) {
             seg->state = LEAT_SEGMENT_CLOSED;
-            seg->extent =
-                (struct leat_extent){log->head.writer.sealed_bytes, log->head.writer.chain};
+            seg->prefix_id =
+                (struct leat_prefix_id){log->head.writer.sealed_bytes, log->head.writer.chain};
             seg->next_offset = log->next_offset;
             seg->max_timestamp_ms = log->head.max_timestamp_ms;
             held->closed_row = true;
@@ -79,7 +79,7 @@ static void log_begin_anew(struct fake *fake, uint8_t how, struct fuzz_pieces pi
         if (i == (how & FIRST ? 0 : count - 1)) segment_change(held, seg->capacity, how, pieces);
     }
     struct leat_log_tail tail = {.next_segment = count,
-                                 .previous = segs[count - 1]->extent,
+                                 .previous = segs[count - 1]->prefix_id,
                                  .next_offset = segs[count - 1]->next_offset,
                                  .jumped = (how & JUMPED) != 0};
     if (tail.jumped) tail.next_offset += JUMP;

@@ -214,7 +214,7 @@ static bool recover(struct rig *rig, bool power)
         if (power && rig->level == LEAT_DURABILITY_MEMORY && found[i].kind == LEAT_FOUND_LOST)
             return false;
         if (&found[i] == mark)
-            assert_int_equal(leat_store_cut(rig->store, seg, seg->extent, rig->tail.next_offset,
+            assert_int_equal(leat_store_cut(rig->store, seg, seg->prefix_id, rig->tail.next_offset,
                                             seg->max_timestamp_ms),
                              LEAT_OK);
         else
@@ -224,7 +224,7 @@ static bool recover(struct rig *rig, bool power)
         if (kept) assert_int_equal(segs[kept - 1]->next_offset, seg->base_offset);
         assert_true(kept < SEGMENTS_MAX);
         segs[kept++] = seg;
-        rig->tail.previous = seg->extent;
+        rig->tail.previous = seg->prefix_id;
     }
     if (kept) assert_int_equal(segs[kept - 1]->id.v + 1, end);
     rig->found_closed += (unsigned)kept;

@@ -50,10 +50,10 @@ static void file_that_ends_too_soon_is_damaged(void **state)
     evict_all(fake);
     struct leat_segment *seg = log_slot_at(fake->log, 0)->seg;
     assert_null(seg->buffer);
-    assert_true(seg->extent.bytes % 4096 != 0);
+    assert_true(seg->prefix_id.bytes % 4096 != 0);
     for (uint64_t from = 0; from < seg->next_offset;) {
         struct leat_read read = {.from = {from}};
-        fake->files_end = seg->extent.bytes;
+        fake->files_end = seg->prefix_id.bytes;
         assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
         assert_true(read.next.v > from);
         from = read.next.v;
@@ -196,7 +196,7 @@ static void hibernated_log_that_stops_ends_where_it_was_hibernated(void **state)
     log_fail(fake->log, LEAT_E_DISK, "for a test");
     leat_log_end(fake->log, &tail);
     assert_int_equal(tail.next_segment, head->id.v + 1);
-    assert_true(leat_extent_equal(tail.previous, head->extent));
+    assert_true(leat_prefix_id_equal(tail.previous, head->prefix_id));
     assert_int_equal(tail.next_offset, fake->log->next_offset);
     fake_destroy(fake);
 }

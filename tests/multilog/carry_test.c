@@ -298,8 +298,8 @@ static void segment_is_repaired_by_one(void **state)
     segments(2);
     slot(0)->repair = LOG_REPAIR_SOUGHT;
     struct leat_segment *seg = slot(0)->seg;
-    assert_ptr_equal(leat_log_repair_begin(it, seg->id, seg->extent), seg);
-    assert_null(leat_log_repair_begin(it, seg->id, seg->extent));
+    assert_ptr_equal(leat_log_repair_begin(it, seg->id, seg->prefix_id), seg);
+    assert_null(leat_log_repair_begin(it, seg->id, seg->prefix_id));
     assert_true(leat_log_repair_end(it, seg->id, LEAT_OK));
     poke_end();
 }

@@ -23,7 +23,7 @@ static void rolled(void)
     (void)put(fake, 1, 100);
     fake_settle(fake);
     assert_int_equal(it->slot_count, 2);
-    assert_int_equal(it->closed_bytes, slot(0)->seg->extent.bytes);
+    assert_int_equal(it->closed_bytes, slot(0)->seg->prefix_id.bytes);
     assert_true(it->head.safe_bytes > 0 && !it->old.seg && !it->dirty);
 }
 

@@ -27,7 +27,7 @@ static void read_from_file_equals_memory_and_names_damage(void **state)
     assert_true(held->closed_row && held->seg->buffer == NULL);
     void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
     unsigned damaged = 0;
-    for (uint32_t at = 0; at < held->seg->extent.bytes; at += 97) {
+    for (uint32_t at = 0; at < held->seg->prefix_id.bytes; at += 97) {
         held->file[at] ^= 16;
         bool done = false;
         struct leat_read read = {.from = {held->seg->base_offset},
@@ -89,12 +89,12 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     struct fake_held *held = &fake->held[1];
     assert_true(held->closed_row && held->seg->buffer == NULL);
     void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
-    uint32_t at = held->seg->extent.bytes / 2;
+    uint32_t at = held->seg->prefix_id.bytes / 2;
     struct leat_read read = {.from = {held->seg->next_offset - 1}}, waits = read;
     bool done = false;
     repairs_asked = 0;
     others_are_asked = LEAT_OK;
-    for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
+    for (uint32_t i = 0; i < held->seg->prefix_id.bytes; i += 64)
         held->file[i] ^= 16;
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
     assert_int_equal(repairs_asked, 1);
@@ -107,11 +107,12 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     assert_int_equal(leat_log_read(fake->log, &waits), LEAT_E_AGAIN);
     fake_settle(fake);
     assert_false(done);
-    struct leat_extent wrong = held->seg->extent;
+    struct leat_prefix_id wrong = held->seg->prefix_id;
     wrong.crc ^= 1;
     assert_null(leat_log_repair_begin(fake->log, held->seg->id, wrong));
-    assert_ptr_equal(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent), held->seg);
-    for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
+    assert_ptr_equal(leat_log_repair_begin(fake->log, held->seg->id, held->seg->prefix_id),
+                     held->seg);
+    for (uint32_t i = 0; i < held->seg->prefix_id.bytes; i += 64)
         held->file[i] ^= 16;
     assert_true(leat_log_repair_end(fake->log, held->seg->id, LEAT_OK));
     fake_settle(fake);
@@ -121,7 +122,7 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
     assert_int_equal(repairs_asked, 1);
     /* Others are asked in vain. */
-    for (uint32_t i = at % 64; i < held->seg->extent.bytes; i += 64)
+    for (uint32_t i = at % 64; i < held->seg->prefix_id.bytes; i += 64)
         held->file[i] ^= 16;
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
     leat_log_repair_give_up(fake->log, held->seg->id);
@@ -171,7 +172,7 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     assert_int_equal(repairs_asked, 2);
     /* It was asked for in vain once: it stays named until it is here. */
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_E_DAMAGED);
-    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent));
+    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->prefix_id));
     assert_false(leat_log_repair_end(fake->log, held->seg->id, LEAT_E_DISK));
     assert_true(held->seg->integrity == LEAT_INTEGRITY_MISSING);
     /* The log names the segment as long as the disk refuses it, so that operators see it; no loss can be accepted. */
@@ -182,7 +183,7 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
         assert_non_null(strstr(why, "segment 1 ("));
     }
     assert_false(leat_log_damage_find(fake->log, &at, &damage));
-    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent));
+    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->prefix_id));
     assert_true(leat_log_repair_end(fake->log, held->seg->id, LEAT_OK));
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_OK);
     assert_false(held->seg->integrity == LEAT_INTEGRITY_MISSING);
@@ -219,7 +220,7 @@ static void lost_segment_is_given_up_while_others_are_asked_again(void **state)
     leat_log_repair_give_up(fake->log, held->seg->id);
     fake->now_us += LEAT_LOG_REPAIR_AGAIN_US;
     leat_log_on_damaged(fake->log, held->seg, false);
-    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent));
+    assert_non_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->prefix_id));
     leat_log_skip_missing(fake->log, on_skipped, &skipped);
     fake_settle(fake);
     assert_int_equal(skipped, 1);
@@ -229,7 +230,7 @@ static void lost_segment_is_given_up_while_others_are_asked_again(void **state)
     fake_settle(fake);
     assert_int_equal(skipped, 2);
     assert_int_equal(leat_log_trouble(fake->log, why, sizeof why), LEAT_OK);
-    assert_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->extent));
+    assert_null(leat_log_repair_begin(fake->log, held->seg->id, held->seg->prefix_id));
     fake_destroy(fake);
 }
 
@@ -259,14 +260,14 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
         struct fake_held *held = &fake->held[1];
         struct leat_segment_id id = held->seg->id;
         struct leat_read read = {.from = {held->seg->next_offset - 1}};
-        for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
+        for (uint32_t at = 0; at < held->seg->prefix_id.bytes; at += 64)
             held->file[at] ^= 16;
         repairs_asked = 0;
         others_are_asked = cases[i].asked;
         leat_err told = read_once(fake, &read, buffer);
         if (cases[i].asked == LEAT_OK) {
             assert_int_equal(told, LEAT_E_STARTING);
-            assert_non_null(leat_log_repair_begin(fake->log, id, held->seg->extent));
+            assert_non_null(leat_log_repair_begin(fake->log, id, held->seg->prefix_id));
             struct leat_read waits = {.from = read.from, .max_bytes = 1024, .on_done = on_read};
             bool done = false;
             waits.owner = &done;
@@ -286,11 +287,11 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
         assert_int_equal(told, cases[i].told);
         assert_int_equal(repairs_asked, 1);
         if (told == LEAT_E_STARTING) { /* until it is there */
-            for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
+            for (uint32_t at = 0; at < held->seg->prefix_id.bytes; at += 64)
                 held->file[at] ^= 16;
             others_are_asked = LEAT_OK;
             leat_log_on_damaged(fake->log, held->seg, true);
-            assert_non_null(leat_log_repair_begin(fake->log, id, held->seg->extent));
+            assert_non_null(leat_log_repair_begin(fake->log, id, held->seg->prefix_id));
             assert_true(leat_log_repair_end(fake->log, id, LEAT_OK));
             assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
         }

@@ -21,7 +21,7 @@ struct fake_held {
     uint8_t *file; /* capacity bytes */
     bool started_reservation;
     bool hibernated_row, closed_row;
-    struct leat_extent row_extent;
+    struct leat_prefix_id row_prefix_id;
 };
 struct fake_event {
     uint64_t at_us, number;
@@ -164,7 +164,8 @@ static inline void fake_commit_check(struct fake *fake, const struct leat_store_
 {
     const struct leat_log *log = fake->log;
     if (!log || req->seg != log->head.seg || !log->old.seg) return;
-    if (log_old_close_is_sealed(log) && log->old.safe_bytes == log->old.seg->extent.bytes) return;
+    if (log_old_close_is_sealed(log) && log->old.safe_bytes == log->old.seg->prefix_id.bytes)
+        return;
     LEAT_ASSERT_CMP(req->to_bytes, ==, log->head.start_end);
     if (log->head.writer.used > log->head.start_end) fake->starts_alone++;
 }
@@ -239,7 +240,7 @@ static inline void fake_hibernate(struct fake_held *held)
     LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
     memcpy(held->file, seg->buffer, seg->capacity);
     held->hibernated_row = true;
-    held->row_extent = seg->extent;
+    held->row_prefix_id = seg->prefix_id;
     seg->state = LEAT_SEGMENT_HIBERNATED;
     free(seg->buffer);
     seg->buffer = NULL;
@@ -276,7 +277,7 @@ static inline void fake_req_done(struct fake *fake, struct leat_store_req *req)
         LEAT_ASSERT(seg->buffer != NULL && !held->closed_row);
         memcpy(held->file, seg->buffer, seg->capacity);
         held->closed_row = true;
-        held->row_extent = seg->extent;
+        held->row_prefix_id = seg->prefix_id;
         break;
     case LEAT_STORE_HIBERNATE:
         fake_hibernate(held);
@@ -287,7 +288,7 @@ static inline void fake_req_done(struct fake *fake, struct leat_store_req *req)
     case LEAT_STORE_RESUME:
         LEAT_ASSERT(seg->state == LEAT_SEGMENT_HIBERNATED && held->hibernated_row && !seg->buffer);
         seg->buffer = fake_buffer(seg->capacity);
-        memcpy(seg->buffer, held->file, seg->extent.bytes);
+        memcpy(seg->buffer, held->file, seg->prefix_id.bytes);
         held->hibernated_row = false;
         seg->state = LEAT_SEGMENT_OPEN;
         break;

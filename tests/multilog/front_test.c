@@ -244,7 +244,7 @@ static void first_offset_flip(struct fake *fake, unsigned bit)
 {
     struct leat_segment *seg = log_slot_at(fake->log, fake->log->slot_count - 1)->seg;
     uint8_t *file = fake_held_of(fake, seg)->file;
-    const struct leat_entry *header = leat_entry_at(file, seg->extent.bytes, 0);
+    const struct leat_entry *header = leat_entry_at(file, seg->prefix_id.bytes, 0);
     uint32_t at = leat_entry_bytes(header->payload_bytes) + LEAT_ENTRY_HEADER_BYTES;
     file[at + offsetof(struct leat_start, first_offset) + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }

@@ -147,7 +147,7 @@ static void segment_is_closed_by_its_row(void **state)
 static void step_close(void)
 {
     it->head.safe_bytes = it->head.start_end;
-    it->old.seg->extent.bytes = 8;
+    it->old.seg->prefix_id.bytes = 8;
     log_step_close(it);
     trace("-> %s\n", it->old.seg ? "not closed" : "closed");
 }

@@ -35,11 +35,11 @@ static struct scene scene_make(uint32_t record_bytes)
     scene.buffer = aligned_alloc(4096, BUFFER_BYTES);
     for (unsigned i = 0; i < fake->held_count; i++) /* the largest */
         if (fake->held[i].closed_row &&
-            (!scene.held || fake->held[i].seg->extent.bytes > scene.held->seg->extent.bytes))
+            (!scene.held || fake->held[i].seg->prefix_id.bytes > scene.held->seg->prefix_id.bytes))
             scene.held = &fake->held[i];
     assert_true(scene.held->closed_row && scene.held->seg->buffer == NULL);
     const struct leat_entry *entry;
-    uint32_t end = scene.held->seg->extent.bytes;
+    uint32_t end = scene.held->seg->prefix_id.bytes;
     for (uint32_t at = 0; (entry = leat_entry_at(scene.held->file, end, at)) != NULL;
          at += leat_entry_bytes(entry->payload_bytes)) {
         if (entry->type != LEAT_ENTRY_BATCH) continue;

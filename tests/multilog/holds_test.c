@@ -444,7 +444,7 @@ static void one_comes(void)
     comes = (struct leat_segment){.id = {1},
                                   .capacity = 16384,
                                   .state = LEAT_SEGMENT_CLOSED,
-                                  .extent = {5000, 1},
+                                  .prefix_id = {5000, 1},
                                   .base_offset = 50,
                                   .next_offset = 100};
 }
@@ -588,12 +588,12 @@ static void what_the_scrub_finds_is_asked_for(void **state)
         "scrubbed = &comes, comes.id.v = 99: -> flushed joint, reads 0/0, again 0\n");
 }
 
-static struct leat_extent extent;
+static struct leat_prefix_id prefix_id;
 static struct leat_segment_id named;
 
 static void repair_begins(void)
 {
-    struct leat_segment *seg = leat_log_repair_begin(it, named, extent);
+    struct leat_segment *seg = leat_log_repair_begin(it, named, prefix_id);
     assert_true(seg == NULL || seg == slot(1)->seg);
     trace("-> %s:", seg ? "it is written" : "no");
     slot_tell();
@@ -604,7 +604,7 @@ static void repairing(void)
     asks();
     slot(1)->repair = LOG_REPAIR_SOUGHT;
     slot(1)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
-    extent = slot(1)->seg->extent;
+    prefix_id = slot(1)->seg->prefix_id;
     named.v = 1;
 }
 
@@ -619,8 +619,8 @@ static void bytes_are_taken_for_what_is_repaired_alone(void **state)
     CASE(repairing, repair_begins, named.v = 77);
     CASE(repairing, repair_begins, slot(1)->repair = LOG_REPAIR_NONE);
     CASE(repairing, repair_begins, slot(1)->dropping = true);
-    CASE(repairing, repair_begins, extent.bytes++);
-    CASE(repairing, repair_begins, extent.crc++);
+    CASE(repairing, repair_begins, prefix_id.bytes++);
+    CASE(repairing, repair_begins, prefix_id.crc++);
     TRACE_IS(
         "(void)0: -> it is written: repairing corrupt flushed joint, reads 1/1, again 0\n"
         "it->ending = LOG_DELETING: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
@@ -638,7 +638,7 @@ static leat_err repair_rc;
 
 static void repair_ends(void)
 {
-    (void)leat_log_repair_begin(it, named, extent);
+    (void)leat_log_repair_begin(it, named, prefix_id);
     it->dirty = it->damage_look = slot(1)->seg->flushed = false;
     slot(1)->seg->integrity = LEAT_INTEGRITY_MISSING;
     slot(1)->damage_told = true;

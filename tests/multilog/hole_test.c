@@ -146,7 +146,7 @@ static void offsets_given_up_behind_a_segment_are_jumped_over(void **state)
             const struct leat_segment *last = slot_before(fake->log, end);
             read = (struct leat_read){
                 .by_position = true,
-                .position = {log_group_of(last->id.v), last->id.v, last->extent.bytes}};
+                .position = {log_group_of(last->id.v), last->id.v, last->prefix_id.bytes}};
         }
         assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
         assert_int_equal(read.first.v, next);
@@ -287,7 +287,7 @@ static void damage_and_holes_are_told_once(void **state)
     struct fake_held *bad = &fake->held[0];
     while (bad->seg == NULL || bad->seg->id.v != 3)
         bad++;
-    bad->file[bad->seg->extent.bytes / 2] ^= 1;
+    bad->file[bad->seg->prefix_id.bytes / 2] ^= 1;
     node_log_lines = 0;
     leat_node_log_set(node_log_keep, NULL, LEAT_NODE_LOG_ERROR);
     for (int i = 0; i < 5; i++) {
@@ -403,7 +403,7 @@ static void retention_does_not_go_over_what_may_come(void **state)
         leat_log_older_done(fake->log, false);
         uint64_t behind = 0;
         for (unsigned id = 5; id < 9; id++)
-            behind += leat_log_held(fake->log, id)->extent.bytes;
+            behind += leat_log_held(fake->log, id)->prefix_id.bytes;
         fake->log->options.settings.retention_bytes = (int64_t)behind;
         for (int i = 0; i < 3; i++) {
             leat_log_care(fake->log);
@@ -501,13 +501,13 @@ static uint32_t cut_in_the_middle(struct leat_segment *seg)
     uint32_t at = 0;
     for (;;) {
         const struct leat_entry *entry = (const void *)((const uint8_t *)seg->buffer + at);
-        if (entry->type == LEAT_ENTRY_BATCH && at > seg->extent.bytes / 2) {
+        if (entry->type == LEAT_ENTRY_BATCH && at > seg->prefix_id.bytes / 2) {
             seg->next_offset = entry->base_offset;
             break;
         }
         at += leat_entry_bytes(entry->payload_bytes);
     }
-    seg->extent.bytes = at;
+    seg->prefix_id.bytes = at;
     return at;
 }
 

@@ -92,7 +92,8 @@ static void start_entry_is_read_as_far_as_it_goes(void **state)
     (void)state;
     struct fake *fake = log_with_a_hole(0, false);
     struct leat_segment *after = log_slot_at(fake->log, 1)->seg;
-    uint32_t end = leat_log_start_end(after->buffer, after->extent.bytes, after->extent.bytes);
+    uint32_t end =
+        leat_log_start_end(after->buffer, after->prefix_id.bytes, after->prefix_id.bytes);
     assert_in_range(end, 1, BLOCK - 1);
     fake_destroy(fake);
     const struct {
@@ -131,12 +132,12 @@ static void start_entry_that_is_damaged_says_nothing(void **state)
     struct leat_read read = of_the_missing();
     fake->log->options.events.on_damaged = others_have_it;
     uint8_t *file = fake_held_of(fake, after->seg)->file;
-    uint32_t at = leat_log_start_end(file, BLOCK, after->seg->extent.bytes) - 1;
+    uint32_t at = leat_log_start_end(file, BLOCK, after->seg->prefix_id.bytes) - 1;
     file[at] ^= 1;
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
     assert_int_equal(after->joint, LOG_JOINT_UNKNOWN);
     file[at] ^= 1;
-    assert_ptr_equal(leat_log_repair_begin(fake->log, after->seg->id, after->seg->extent),
+    assert_ptr_equal(leat_log_repair_begin(fake->log, after->seg->id, after->seg->prefix_id),
                      after->seg);
     assert_true(leat_log_repair_end(fake->log, after->seg->id, LEAT_OK));
     fake_settle(fake);
@@ -327,7 +328,7 @@ static void newest_bytes_stay_without_a_head(void **state)
         assert_null(log->head.seg);
         struct leat_stream_settings settings = log->options.settings;
         settings.retention_bytes =
-            (int64_t)(log->closed_bytes - log_slot_at(log, 0)->seg->extent.bytes + more);
+            (int64_t)(log->closed_bytes - log_slot_at(log, 0)->seg->prefix_id.bytes + more);
         leat_log_settings_set(log, &settings);
         log_retain(log);
         assert_int_equal(log_trim_is_pending(log), !more);

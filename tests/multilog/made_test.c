@@ -23,7 +23,7 @@ static struct leat_segment *segment_of(struct fake *made, struct row row)
                                  .flushed = true,
                                  .base_offset = row.base,
                                  .next_offset = row.next,
-                                 .extent = {100, 1}};
+                                 .prefix_id = {100, 1}};
     made->held[made->held_count++] =
         (struct fake_held){.seg = seg, .file = fake_buffer(65536), .closed_row = true};
     return seg;

@@ -202,7 +202,7 @@ static void loss_of_a_last_segment_waits_for_memory(void **state)
         assert_int_equal(told, 0);
         if (has_it) {
             struct log_slot *slot = last_of(fake);
-            assert_ptr_equal(leat_log_repair_begin(fake->log, slot->seg->id, slot->seg->extent),
+            assert_ptr_equal(leat_log_repair_begin(fake->log, slot->seg->id, slot->seg->prefix_id),
                              slot->seg);
             fake_settle(fake);
             assert_int_equal(told, 0);

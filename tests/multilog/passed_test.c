@@ -85,7 +85,7 @@ static void place_after_nonsense_is_damaged(void **state)
     uint64_t base = entry->base_offset;
     entry->base_offset = UINT32_MAX; /* as if it was not acked */
     read = (struct leat_read){.by_position = true,
-                              .position = {last->id.v / 16, last->id.v, last->extent.bytes}};
+                              .position = {last->id.v / 16, last->id.v, last->prefix_id.bytes}};
     assert_int_equal(read_once(fake, &read, NULL), LEAT_E_DAMAGED);
     assert_int_equal(read_from(fake, &read, base), LEAT_E_DAMAGED);
     entry->base_offset = base;
@@ -103,8 +103,8 @@ static void reader_goes_on_over_ends_of_groups(void **state)
         assert_int_equal(read_all(fake, 0, true), log_acked(fake->log));
         for (uint32_t i = 0; i < 18; i++) {
             const struct leat_segment *seg = segment_of(fake, i);
-            read = (struct leat_read){.by_position = true,
-                                      .position = {seg->id.v / 16, seg->id.v, seg->extent.bytes}};
+            read = (struct leat_read){
+                .by_position = true, .position = {seg->id.v / 16, seg->id.v, seg->prefix_id.bytes}};
             assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
             assert_true(read.iov_count > 0);
             assert_int_equal(read.first.v, seg->next_offset);
@@ -115,7 +115,7 @@ static void reader_goes_on_over_ends_of_groups(void **state)
         first->buffer = fake_buffer(first->capacity);
         fake->log->memory_bytes += first->capacity;
         memcpy(first->buffer, fake_held_of(fake, first)->file, first->capacity);
-        read = (struct leat_read){.by_position = true, .position = {0, 0, first->extent.bytes}};
+        read = (struct leat_read){.by_position = true, .position = {0, 0, first->prefix_id.bytes}};
         assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
         assert_int_equal(read.first.v, first->next_offset);
         fake->log->memory_bytes -= first->capacity;

@@ -159,7 +159,7 @@ static void time_behind_a_flipped_bit_is_no_lie(void **state)
     uint8_t *at = fake_held_of(fake, seg)->file;
     uint32_t position = 0;
     const struct leat_entry *entry;
-    while ((entry = leat_entry_at(at, seg->extent.bytes, position)) != NULL &&
+    while ((entry = leat_entry_at(at, seg->prefix_id.bytes, position)) != NULL &&
            (entry->type != LEAT_ENTRY_BATCH || entry->base_offset == 0))
         position += leat_entry_bytes(entry->payload_bytes);
     assert_non_null(entry);

@@ -183,7 +183,7 @@ static void each_end_of_a_read_is_said(void **state)
 static void hibernated(void)
 {
     struct leat_segment *head = slot(4)->seg;
-    head->extent.bytes = it->head.acked_bytes;
+    head->prefix_id.bytes = it->head.acked_bytes;
     head->next_offset = it->next_offset;
 }
 

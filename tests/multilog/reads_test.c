@@ -184,8 +184,8 @@ static void place_leads_to_its_batch_or_is_refused(void **state)
     CASE(four, read_it, from_place(0, 4, 0));
     CASE(four, read_it, from_place(0, 4, it->head.acked_bytes));
     CASE(four, read_it, from_place(0, 4, it->head.acked_bytes + 8));
-    CASE(four, read_it, from_place(0, 3, slot(3)->seg->extent.bytes));
-    CASE(four, read_it, from_place(0, 3, slot(3)->seg->extent.bytes + 8));
+    CASE(four, read_it, from_place(0, 3, slot(3)->seg->prefix_id.bytes));
+    CASE(four, read_it, from_place(0, 3, slot(3)->seg->prefix_id.bytes + 8));
     CASE(four, read_it, from_place(0, 1, 8));
     CASE(four, read_it, from_place(0, 5, 0));
     CASE(four, read_it, from_place(0, 5, 8));
@@ -428,8 +428,8 @@ static void segment_that_ends_short_is_named(void **state)
     CASE(four, read_it, cut(1, 50), from(150), slot(2)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, cut(1, 50), from(150), slot(2)->front_given_up = true);
     CASE(four, read_it, cut(1, 50), gone(2), from(150), slot(2)->joint = LOG_JOINT_UNKNOWN);
-    CASE(four, read_it, cut(1, 50), from_place(0, 1, slot(1)->seg->extent.bytes));
-    CASE(four, read_it, from_place(0, 1, slot(1)->seg->extent.bytes));
+    CASE(four, read_it, cut(1, 50), from_place(0, 1, slot(1)->seg->prefix_id.bytes));
+    CASE(four, read_it, from_place(0, 1, slot(1)->seg->prefix_id.bytes));
     TRACE_IS("cut(1, 50), from(150): \"segment 1 is damaged at 11512: offsets 150 to 199 are not "
              "there\" DAMAGED..200@0/1/11512\n"
              "cut(1, 50), from(150), slot(1)->damage_told = true: DAMAGED..200@0/1/11512\n"

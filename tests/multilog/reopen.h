@@ -37,14 +37,14 @@ static inline void reopen(struct fake *fake, uint64_t lost, uint64_t jump, bool 
         struct fake_held *held = fake_held_of(fake, seg);
         if (seg->state != LEAT_SEGMENT_CLOSED) {
             seg->state = LEAT_SEGMENT_CLOSED;
-            seg->extent =
-                (struct leat_extent){log->head.writer.sealed_bytes, log->head.writer.chain};
+            seg->prefix_id =
+                (struct leat_prefix_id){log->head.writer.sealed_bytes, log->head.writer.chain};
             seg->next_offset = log->next_offset;
             seg->max_timestamp_ms = log->head.max_timestamp_ms;
             held->closed_row = true;
             memcpy(held->file, seg->buffer, seg->capacity);
         }
-        tail.previous = seg->extent;
+        tail.previous = seg->prefix_id;
         if (lost >> seg->id.v & 1)
             gone[gone_count++] = seg;
         else

@@ -36,7 +36,7 @@ static void entry_add(struct leat_entry_writer *writer, enum leat_entry_type typ
                             leat_crc32c(0, payload, bytes_count));
 }
 
-static struct leat_extent segment_write(uint8_t *out, const struct says *says)
+static struct leat_prefix_id segment_write(uint8_t *out, const struct says *says)
 {
     struct leat_entry_writer writer;
     static uint8_t payload[8192];
@@ -104,9 +104,9 @@ static void held_make(struct fake *fake, const struct says *says, bool in_memory
                                      .flushed = true,
                                      .base_offset = 10 * id,
                                      .next_offset = 10 * id + 10,
-                                     .extent = {100, 1},
+                                     .prefix_id = {100, 1},
                                      .file = (struct leat_file *)(void *)held->file};
-        if (id == LAST) seg->extent = segment_write(held->file, says);
+        if (id == LAST) seg->prefix_id = segment_write(held->file, says);
         if (id == LAST && in_memory) {
             seg->buffer = fake_buffer(CAPACITY);
             memcpy(seg->buffer, held->file, CAPACITY);
@@ -393,11 +393,11 @@ static void start_entry_is_found_in_the_first_bytes(void **state)
     struct leat_start start;
     struct says says = {
         .first_segment = 6, .first_offset = 60, .producers = 2, .producers_told = 2};
-    struct leat_extent extent = segment_write(segment, &says);
-    uint32_t end = leat_log_start_end(segment, extent.bytes, extent.bytes);
+    struct leat_prefix_id prefix_id = segment_write(segment, &says);
+    uint32_t end = leat_log_start_end(segment, prefix_id.bytes, prefix_id.bytes);
     uint32_t known = 0, found = 0; /* from so many bytes on */
-    for (uint32_t count = 0; count <= extent.bytes; count++) {
-        uint32_t one = leat_log_start_end(segment, count, extent.bytes);
+    for (uint32_t count = 0; count <= prefix_id.bytes; count++) {
+        uint32_t one = leat_log_start_end(segment, count, prefix_id.bytes);
         assert_true(one == 0 || one == end);
         if (one && !known) known = count;
         assert_true(!known || one);
@@ -407,16 +407,16 @@ static void start_entry_is_found_in_the_first_bytes(void **state)
     }
     assert_int_equal(start.first_offset, 60);
     trace("ends at %u, known from %u on, found from %u on\n", end, known, found);
-    assert_int_equal(leat_log_start_end(segment, extent.bytes, end), end);
-    assert_int_equal(leat_log_start_end(segment, extent.bytes, end - 1), 0);
+    assert_int_equal(leat_log_start_end(segment, prefix_id.bytes, end), end);
+    assert_int_equal(leat_log_start_end(segment, prefix_id.bytes, end - 1), 0);
     segment[end - 1] ^= 1; /* its checksum covers all of it */
-    assert_false(leat_log_start_find(segment, extent.bytes, &start));
+    assert_false(leat_log_start_find(segment, prefix_id.bytes, &start));
     TRACE_IS("ends at 432, known from 224 on, found from 432 on\n");
     const struct says none[] = {{.no_start = true}, {.short_start = true}};
     for (unsigned i = 0; i < 2; i++) {
-        extent = segment_write(segment, &none[i]);
-        assert_int_equal(leat_log_start_end(segment, extent.bytes, extent.bytes), 0);
-        assert_false(leat_log_start_find(segment, extent.bytes, &start));
+        prefix_id = segment_write(segment, &none[i]);
+        assert_int_equal(leat_log_start_end(segment, prefix_id.bytes, prefix_id.bytes), 0);
+        assert_false(leat_log_start_find(segment, prefix_id.bytes, &start));
     }
 }
 
@@ -642,7 +642,7 @@ static void last_segment_whose_file_is_cut_is_damaged(void **state)
         held_make(fake, &begins[0], false, segs);
         fake_open(fake, segs, 3, &end_of_three);
         if (wakes) fake_settle(fake);
-        fake->files_end = segs[2]->extent.bytes - 1;
+        fake->files_end = segs[2]->prefix_id.bytes - 1;
         fake->log->room_wanted = wakes;
         log_mark_dirty(fake->log);
         fake_settle(fake);

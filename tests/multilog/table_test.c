@@ -28,7 +28,7 @@ static struct fake *log_of_rows(const struct row *rows, size_t count, uint64_t n
                                      .flushed = true,
                                      .base_offset = rows[i].base,
                                      .next_offset = rows[i].next,
-                                     .extent = {100, 1}};
+                                     .prefix_id = {100, 1}};
         fake->held[fake->held_count++] =
             (struct fake_held){.seg = seg, .file = fake_buffer(65536), .closed_row = true};
     }

@@ -342,7 +342,7 @@ static void retention_by_size_counts_what_is_acked(void **state)
     uint64_t first = info_of(fake).first_segment;
     const struct leat_segment *oldest = log_slot_at(fake->log, 0)->seg;
     fake->log->options.settings.retention_bytes =
-        (int64_t)(info_of(fake).bytes - oldest->extent.bytes + 1);
+        (int64_t)(info_of(fake).bytes - oldest->prefix_id.bytes + 1);
     struct sent sent;
     assert_int_equal(append(fake, &sent, 10, 100, -1, -1, -1), LEAT_OK);
     leat_log_care(fake->log);
@@ -381,7 +381,7 @@ static void trim_is_forgotten_while_the_last_segment_is_damaged(void **state)
     for (unsigned damaged = 0; damaged < 3; damaged++) {
         reopen(fake, 0, 0, true);
         struct leat_segment *last = log_slot_at(fake->log, fake->log->slot_count - 1)->seg;
-        uint8_t *byte = &fake_held_of(fake, last)->file[last->extent.bytes / 2];
+        uint8_t *byte = &fake_held_of(fake, last)->file[last->prefix_id.bytes / 2];
         if (damaged == 1) *byte ^= 1;
         fake_settle(fake);
         if (damaged == 1) {

@@ -27,7 +27,7 @@ static void make_anew(struct fake *fake, struct leat_restore_budget *restore_bud
         if (fake->held[i].closed_row) segs[count++] = fake->held[i].seg;
     assert_in_range(count, 2, 63);
     struct leat_log_tail tail = {.next_segment = count,
-                                 .previous = segs[count - 1]->extent,
+                                 .previous = segs[count - 1]->prefix_id,
                                  .next_offset = segs[count - 1]->next_offset};
     leat_log_destroy(&fake->log);
     for (unsigned i = 0; i < fake->held_count;)

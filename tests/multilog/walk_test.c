@@ -278,7 +278,7 @@ static void log_abandon(struct walk *walk)
             struct fake_held *held = fake_held_of(fake, seg);
             memcpy(held->file, seg->buffer, seg->capacity);
             held->closed_row = true;
-            held->row_extent = seg->extent;
+            held->row_prefix_id = seg->prefix_id;
         }
     }
     fake->queued = 0;
@@ -324,11 +324,11 @@ static void held_look(struct fake_held *held, bool power_cut, struct leat_scan *
         leat_scan_segment(seg->buffer, seg->capacity, scan);
     }
     if (held->closed_row) {
-        assert_int_equal(scan->bytes, held->row_extent.bytes);
-        assert_int_equal(scan->crc, held->row_extent.crc);
+        assert_int_equal(scan->bytes, held->row_prefix_id.bytes);
+        assert_int_equal(scan->crc, held->row_prefix_id.crc);
         assert_true(scan->closed || held->hibernated_row);
     } else if (held->hibernated_row) {
-        assert_int_equal(scan->bytes, held->row_extent.bytes);
+        assert_int_equal(scan->bytes, held->row_prefix_id.bytes);
     }
 }
 
@@ -336,7 +336,7 @@ static void segment_close(struct fake_held *held, const struct leat_scan *scan)
 {
     struct leat_segment *seg = held->seg;
     seg->state = LEAT_SEGMENT_CLOSED;
-    seg->extent = (struct leat_extent){scan->bytes, scan->crc};
+    seg->prefix_id = (struct leat_prefix_id){scan->bytes, scan->crc};
     seg->base_offset = scan->base_offset;
     seg->next_offset = scan->next_offset;
     seg->max_timestamp_ms = scan->max_timestamp_ms;
@@ -349,7 +349,7 @@ static void segment_close(struct fake_held *held, const struct leat_scan *scan)
     }
     held->closed_row = true;
     held->hibernated_row = true; /* "closed by its row": need not hold a close entry */
-    held->row_extent = seg->extent;
+    held->row_prefix_id = seg->prefix_id;
     seg->flushed = true;
 }
 

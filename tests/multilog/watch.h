@@ -32,7 +32,7 @@ static inline void watch_request(void *ctx, const struct leat_post *post,
     if (req->kind == LEAT_STORE_COMMIT)
         trace(" %u..%u%s", req->from_bytes, req->to_bytes, req->follow ? " and on" : "");
     if (req->kind == LEAT_STORE_CLOSE || req->kind == LEAT_STORE_HIBERNATE)
-        trace(" %u from %llu to %llu", seg->extent.bytes, (unsigned long long)seg->base_offset,
+        trace(" %u from %llu to %llu", seg->prefix_id.bytes, (unsigned long long)seg->base_offset,
               (unsigned long long)seg->next_offset);
     if (req->kind == LEAT_STORE_CLOSE)
         trace(" max %lld written %lld state %u", (long long)seg->max_timestamp_ms,

@@ -217,7 +217,7 @@ static void sized(void)
 {
     four();
     uint64_t all = it->closed_bytes + it->head.acked_bytes;
-    it->options.settings.retention_bytes = (int64_t)(all - slot(0)->seg->extent.bytes);
+    it->options.settings.retention_bytes = (int64_t)(all - slot(0)->seg->prefix_id.bytes);
 }
 
 static void segments_beyond_the_size_go(void **state)
@@ -225,8 +225,8 @@ static void segments_beyond_the_size_go(void **state)
     (void)state;
     CASE_AS_IT_IS(sized, retain);
     CASE(sized, retain, it->options.settings.retention_bytes += 1);
-    CASE(sized, retain, it->options.settings.retention_bytes -= slot(1)->seg->extent.bytes);
-    CASE(sized, retain, it->options.settings.retention_bytes -= slot(1)->seg->extent.bytes - 1);
+    CASE(sized, retain, it->options.settings.retention_bytes -= slot(1)->seg->prefix_id.bytes);
+    CASE(sized, retain, it->options.settings.retention_bytes -= slot(1)->seg->prefix_id.bytes - 1);
     CASE(sized, retain, it->head.acked_bytes -= 1);
     CASE(sized, retain, it->options.settings.retention_bytes = 1);
     CASE(sized, retain, it->options.settings.retention_bytes = 0);

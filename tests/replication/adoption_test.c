@@ -20,7 +20,7 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 }
 
 /* A new owner adopts the end of the log that was decided. */
-static struct leat_extent adopt_head(struct world *world, unsigned node)
+static struct leat_prefix_id adopt_head(struct world *world, unsigned node)
 {
     const struct replica *rep =
         LEAT_CONTAINER(world->nodes[node].backup->replicas.next, const struct replica, link);
@@ -28,11 +28,11 @@ static struct leat_extent adopt_head(struct world *world, unsigned node)
     leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
     adopted = NULL;
     struct leat_backup *backup = world->nodes[node].backup;
-    struct leat_extent extent = {scan.bytes, scan.crc}, other = {scan.bytes, scan.crc ^ 1};
+    struct leat_prefix_id prefix_id = {scan.bytes, scan.crc}, other = {scan.bytes, scan.crc ^ 1};
     assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id, other,
                                        scan.next_offset, 1, 0, on_adopted, NULL),
                      LEAT_E_NOT_FOUND);
-    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id, extent,
+    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id, prefix_id,
                                        scan.next_offset, 1, 0, on_adopted, NULL),
                      LEAT_OK);
     world_run(world, 200 * 1000);
@@ -42,7 +42,7 @@ static struct leat_extent adopt_head(struct world *world, unsigned node)
     struct leat_backup_status status;
     leat_backup_status(backup, &status);
     assert_int_equal(status.replicas, 0);
-    return extent;
+    return prefix_id;
 }
 
 /* The restarted node finds the segment as its own, closed at the decided end. */
@@ -111,14 +111,14 @@ static void segment_given_back_damaged_is_not_adopted_again(void **state)
                          LEAT_OK);
     world_run(world, 500 * 1000);
     for (int damaged = 0; damaged < 2; damaged++) {
-        struct leat_extent extent = adopt_head(world, 1 + (unsigned)damaged);
+        struct leat_prefix_id prefix_id = adopt_head(world, 1 + (unsigned)damaged);
         struct leat_segment_id id = adopted->id;
         struct leat_backup *backup = world->nodes[1 + damaged].backup;
         assert_int_equal(leat_backup_take_own(backup, adopted, 1, damaged), LEAT_OK);
         world_run(world, 200 * 1000);
-        assert_int_equal(leat_backup_holds(backup, log, id, extent), !damaged);
+        assert_int_equal(leat_backup_holds(backup, log, id, prefix_id), !damaged);
         assert_int_equal(
-            leat_backup_adopt(backup, log, newest, id, extent, 0, 1, 0, on_adopted, NULL),
+            leat_backup_adopt(backup, log, newest, id, prefix_id, 0, 1, 0, on_adopted, NULL),
             damaged ? LEAT_E_NOT_FOUND : LEAT_OK);
         world_run(world, 200 * 1000);
     }
@@ -140,8 +140,8 @@ static leat_err adopt_try(struct world *world, unsigned node, const struct leat_
     unsigned before = tries;
     assert_int_equal(leat_backup_adopt(world->nodes[node].backup, world->logs[0].ref, newest,
                                        (struct leat_segment_id){end->header.segment},
-                                       (struct leat_extent){end->bytes, end->crc}, end->next_offset,
-                                       1, 0, on_adopt_tried, NULL),
+                                       (struct leat_prefix_id){end->bytes, end->crc},
+                                       end->next_offset, 1, 0, on_adopt_tried, NULL),
                      LEAT_OK);
     world_run(world, 200 * 1000);
     assert_int_equal(tries, before + 1);
@@ -177,7 +177,7 @@ static void adoption_that_the_disk_refuses_leaves_the_copy_that_it_took(void **s
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(adopt_try(world, 1, &end), LEAT_E_DISK);
         assert_false(leat_backup_holds(backup, world->logs[0].ref, refused->seg->id,
-                                       (struct leat_extent){end.bytes, end.crc}));
+                                       (struct leat_prefix_id){end.bytes, end.crc}));
     }
     taken->damaged = false;
     assert_int_equal(adopt_try(world, 1, &end), LEAT_OK);
@@ -237,8 +237,8 @@ static void fence_in_the_middle_of_an_adoption_ends(void **state)
     fences = 0;
     adopted = NULL;
     assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id,
-                                       (struct leat_extent){scan.bytes, scan.crc}, scan.next_offset,
-                                       1, 0, on_adopted, NULL),
+                                       (struct leat_prefix_id){scan.bytes, scan.crc},
+                                       scan.next_offset, 1, 0, on_adopted, NULL),
                      LEAT_OK);
     assert_int_equal(leat_backup_fence(backup, "n0", 100, on_fenced, NULL), LEAT_OK);
     assert_int_equal(fences, 0);

@@ -56,7 +56,7 @@ static void begin(struct rig *rig, enum way way, struct leat_backup_pull *pull)
         struct leat_segment *seg = rig_segment(rig, 7);
         rig_image(rig, 7);
         seg->state = LEAT_SEGMENT_CLOSED;
-        seg->extent = rig->ends[3];
+        seg->prefix_id = rig->ends[3];
         assert_int_equal(leat_backup_take_own(rig->backup, seg, 3, false), LEAT_OK);
     }
     if (way == DURABLE)
@@ -72,7 +72,7 @@ static void begin(struct rig *rig, enum way way, struct leat_backup_pull *pull)
         *pull = pull_of(rig);
         pull->node_count = 1;
         pull_start(rig, pull);
-        piece(rig, LEAT_OK, 0, pull->extent.bytes, 0);
+        piece(rig, LEAT_OK, 0, pull->prefix_id.bytes, 0);
     }
 }
 
@@ -142,7 +142,7 @@ static void pull_without_memory_leaves_nothing(void **state)
         pull.node_count = 1;
         pull_start(rig, &pull);
         leat_mem_fail_at(n);
-        piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+        piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
         leat_mem_fail_at(0);
         trace("%llu: %u free, %u replicas\n", (unsigned long long)n, free_requests(rig),
               rig->backup->replica_count);

@@ -154,10 +154,10 @@ static void close_of_other_bytes_is_refused(void **state)
         for (unsigned i = 0; i < 6; i++) {
             struct rep_body body = good;
             memcpy(rep->seg->buffer, rig->image, RIG_CAPACITY);
-            if (i == 0) body.extent.bytes = 31;
-            if (i == 1) body.extent.bytes = RIG_CAPACITY + 8;
-            if (i == 2) body.extent.crc++;
-            if (i == 3) body.extent.bytes -= 32;
+            if (i == 0) body.prefix_id.bytes = 31;
+            if (i == 1) body.prefix_id.bytes = RIG_CAPACITY + 8;
+            if (i == 2) body.prefix_id.crc++;
+            if (i == 3) body.prefix_id.bytes -= 32;
             if (i == 4) rep->seg->buffer[0] = LEAT_ENTRY_BATCH;
             if (i == 5) rep->seg->buffer[144] = LEAT_ENTRY_BATCH; /* where the start entry is */
             rig_ask(rig, &rig_w1, LEAT_REP_CLOSE, &body);
@@ -541,7 +541,7 @@ static void audit_passes_over_what_is_being_opened(void **state)
     (void)state;
     struct rig *rig = rig_new();
     struct rep_body body = rig_body(rig, 0, 7, 0);
-    body.extent = (struct leat_extent){0};
+    body.prefix_id = (struct leat_prefix_id){0};
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     trace_begin();
     rig->world->now_us += BACKUP_GONE_US;

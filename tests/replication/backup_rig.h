@@ -37,7 +37,7 @@ struct rig {
     struct leat_segment segs[RIG_SEGMENTS_MAX];
     unsigned seg_count;
     _Alignas(8) uint8_t image[RIG_CAPACITY + 8]; /* also what is more than it can be */
-    struct leat_extent ends[RIG_ENDS];           /* of the image */
+    struct leat_prefix_id ends[RIG_ENDS];        /* of the image */
     bool acked; /* each entry says that the entries before were acked; a segment precedes */
     uint64_t offsets[RIG_ENDS]; /* that come after each */
     int64_t times[RIG_ENDS];
@@ -61,7 +61,7 @@ static inline void rig_rows_trace(struct leat_msg_reader *reader)
         rig_handle_trace(row.handle);
         trace("=%u/%u/%u s%llu e%u v%u state%u %u:%u", row.log.stream, row.log.streamlet,
               row.log.log, (unsigned long long)row.segment.v, row.epoch.v, row.version, row.state,
-              row.extent.bytes, row.extent.crc != 0);
+              row.prefix_id.bytes, row.prefix_id.crc != 0);
     }
     if (count > 8) trace(" (%u)", count);
     assert_true(leat_msg_read_done(reader));
@@ -141,7 +141,7 @@ static inline void rig_req_trace(const struct leat_store_req *req)
     if (req->kind == LEAT_STORE_RESUME) trace(" cap %u v%u", req->capacity, seg->version);
     if (req->kind == LEAT_STORE_COMMIT) trace(" %u..%u", req->from_bytes, req->to_bytes);
     if (req->kind == LEAT_STORE_CLOSE || req->kind == LEAT_STORE_HIBERNATE)
-        trace(" %u:%u", seg->extent.bytes, seg->extent.crc != 0);
+        trace(" %u:%u", seg->prefix_id.bytes, seg->prefix_id.crc != 0);
     if (req->kind == LEAT_STORE_CLOSE)
         trace(" from %llu to %llu/%lld passed %u state %u", (unsigned long long)seg->base_offset,
               (unsigned long long)seg->next_offset, (long long)seg->max_timestamp_ms,
@@ -196,7 +196,7 @@ static inline void rig_image_of(struct rig *rig, uint64_t id, uint32_t capacity)
                                          .capacity = capacity,
                                          .durability = LEAT_DURABILITY_MEMORY};
     struct leat_start start = {.base_offset = 100, .first_segment = id, .first_offset = 100};
-    if (rig->acked) start.previous = (struct leat_extent){44, 4};
+    if (rig->acked) start.previous = (struct leat_prefix_id){44, 4};
     struct leat_close close = {.next_offset = 102, .record_count = 2, .max_timestamp_ms = 5002};
     (void)leat_entry_append(&writer, LEAT_ENTRY_SEGMENT, 0, 0, &header, sizeof header,
                             leat_crc32c(0, &header, sizeof header));
@@ -271,7 +271,7 @@ static inline void rig_stored(struct rig *rig, enum leat_store_req_kind kind, le
     }
     if (!rc && kind == LEAT_STORE_HIBERNATE) {
         struct leat_scan scan;
-        leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
+        leat_scan_segment(seg->buffer, seg->prefix_id.bytes, &scan);
         seg->state = LEAT_SEGMENT_HIBERNATED;
         seg->base_offset = scan.base_offset;
         seg->next_offset = scan.next_offset;
@@ -333,7 +333,7 @@ static inline struct rep_body rig_body(const struct rig *rig, uint64_t handle, u
                              .version = 1,
                              .capacity = RIG_CAPACITY,
                              .durability = LEAT_DURABILITY_MEMORY,
-                             .extent = rig->ends[end],
+                             .prefix_id = rig->ends[end],
                              .next_offset = rig->offsets[end],
                              .max_timestamp_ms = rig->times[end],
                              .owner = {RIG_EPOCH}};
@@ -359,7 +359,7 @@ static inline struct replica *rig_open(struct rig *rig, uint64_t id, uint32_t du
     size_t used = trace_used;
     body.durability = durability;
     body.incomplete = incomplete;
-    body.extent = (struct leat_extent){0};
+    body.prefix_id = (struct leat_prefix_id){0};
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     struct replica *rep = rig_replica(rig, id);
@@ -376,7 +376,7 @@ static inline struct replica *rig_found(struct rig *rig, uint64_t id, enum leat_
     struct leat_segment *seg = rig_segment(rig, id);
     rig_image(rig, id);
     seg->state = state;
-    seg->extent = rig->ends[end];
+    seg->prefix_id = rig->ends[end];
     seg->base_offset = 100;
     seg->next_offset = rig->offsets[end];
     seg->max_timestamp_ms = rig->times[end];

@@ -270,7 +270,7 @@ static void seal_is_refused_for_what_is_wrong_with_it(void **state)
     struct replica *open = rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false);
     body = rig_body(rig, open->handle, 8, 2);
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
-    open->seg->capacity = body.extent.bytes - 8; /* what lies behind that is another's */
+    open->seg->capacity = body.prefix_id.bytes - 8; /* what lies behind that is another's */
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     open->seg->capacity = RIG_CAPACITY;
     TRACE_IS("1: INVALID\n"
@@ -330,7 +330,7 @@ static void pull_is_of_what_there_may_be(void **state)
     struct rig *rig = rig_ports();
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct leat_backup_pull pull = pull_of(rig);
-        pull.extent.bytes = sizes[i];
+        pull.prefix_id.bytes = sizes[i];
         pull.node_count = 0;
         pull_start(rig, &pull);
         assert_int_equal(rig->backup->pulls, 0);
@@ -360,9 +360,9 @@ static void on_looked(void *arg, bool begins)
     trace("begins: %d\n", begins);
 }
 
-static void look(struct rig *rig, struct replica *rep, struct leat_extent extent)
+static void look(struct rig *rig, struct replica *rep, struct leat_prefix_id prefix_id)
 {
-    leat_err rc = leat_backup_look(rig->backup, rep->handle, extent, on_looked, NULL);
+    leat_err rc = leat_backup_look(rig->backup, rep->handle, prefix_id, on_looked, NULL);
     if (rc) trace("%s\n", leat_err_name(rc));
 }
 
@@ -387,7 +387,7 @@ static void longer_copy_begins_with_just_these_bytes(void **state)
     struct rig *rig = rig_ports();
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 3);
     filed(rep);
-    struct leat_extent end = rig->ends[1], more = {end.bytes + 8, end.crc};
+    struct leat_prefix_id end = rig->ends[1], more = {end.bytes + 8, end.crc};
     look(rig, rep, end);
     disk_read(rig, LEAT_E_DISK, end.bytes);
     rep->looked[0] = (struct replica_looked){0};
@@ -429,14 +429,14 @@ static void copy_is_known_by_what_was_remembered(void **state)
     struct rig *rig = rig_ports();
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 3);
     filed(rep);
-    const struct replica_looked behind = {.extent = rig->ends[1], .begins = true};
+    const struct replica_looked behind = {.prefix_id = rig->ends[1], .begins = true};
     memcpy((uint8_t *)rep + offsetof(struct replica, looked) + sizeof rep->looked, &behind,
            sizeof behind);
     assert_null(backup_begins(rep, rig->ends[1]));
     memset((uint8_t *)rep + offsetof(struct replica, looked) + sizeof rep->looked, 0,
            sizeof behind);
     struct rep_body body = rig_body(rig, 0, 9, 0);
-    body.extent = (struct leat_extent){0};
+    body.prefix_id = (struct leat_prefix_id){0};
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body); /* and the store does not answer */
     struct replica *reserved = LEAT_CONTAINER(rig->backup->replicas.prev, struct replica, link);
     assert_null(reserved->seg);

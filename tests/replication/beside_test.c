@@ -39,7 +39,7 @@ static void torn_replica_is_not_served_where_another_is_whole(void **state)
     for (unsigned i = 0; i < 2; i++)
         reps[i] = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
     reps[0]->seg->state = LEAT_SEGMENT_CLOSED;
-    reps[0]->seg->extent = rig->ends[3];
+    reps[0]->seg->prefix_id = rig->ends[3];
     reps[0]->seg->buffer[300] ^= 1;
     assert_true(rig->ends[2].bytes > 300 && rig->ends[3].bytes > rig->ends[2].bytes);
     assert_int_equal(leat_backup_flush(rig->backup, rig_log, (struct leat_segment_id){7},
@@ -66,7 +66,7 @@ static void replica_without_memory_is_taken_at_its_word(void **state)
         assert_int_equal(busy_of(reps, 2), 0);
         disk_read(rig, LEAT_OK, 16);
         for (unsigned k = 0; k < 2; k++) { /* longer replicas that were looked at up to there */
-            reps[k]->looked[0].extent = rig->ends[1];
+            reps[k]->looked[0].prefix_id = rig->ends[1];
             reps[k]->looked[0].begins = true;
         }
         pull_as(rig, 7, rig->ends[1], 0, 16, false);
@@ -85,7 +85,7 @@ static void replica_that_was_pulled_in_vain_counts_for_nothing(void **state)
     struct leat_backup_pull pull = pull_of(rig);
     pull_start(rig, &pull);
     rig->image[300] ^= 1;
-    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
     rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     const struct replica *rep = rig_replica(rig, 7);
     assert_true(rep->damaged && rep->drop_wanted);
@@ -121,15 +121,15 @@ static void end_outside_the_memory_is_refused(void **state)
     uint8_t *buffer = rep->seg->buffer;
     memcpy(buffer + 4096 + 8 - sizeof trailer, &trailer, sizeof trailer);
     rep->seg->buffer = buffer + 4096; /* with bytes before that are another's */
-    body.extent = (struct leat_extent){8, 5};
+    body.prefix_id = (struct leat_prefix_id){8, 5};
     rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     TRACE_IS("1: DAMAGED\n");
     rep->seg->buffer = buffer;
     body = rig_body(rig, rep->handle, 7, 3);
-    rep->seg->capacity = body.extent.bytes - 1;
+    rep->seg->capacity = body.prefix_id.bytes - 1;
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
     TRACE_IS("1: DAMAGED\n");
-    rep->seg->capacity = body.extent.bytes;
+    rep->seg->capacity = body.prefix_id.bytes;
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
     TRACE_IS("store STAMP s7 v1 role 1 writer 11\n");
     rep->seg->capacity = RIG_CAPACITY;
@@ -165,7 +165,7 @@ static void request_is_given_back_and_counted_once(void **state)
     struct rep_body body = rig_body(rig, 0, 8, 0);
     unsigned before = requests_free(rig);
     assert_true(before > 0);
-    body.extent = (struct leat_extent){0};
+    body.prefix_id = (struct leat_prefix_id){0};
     leat_mem_fail_at(1);
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     leat_mem_fail_at(0);

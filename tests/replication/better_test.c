@@ -101,7 +101,7 @@ static void crowded_closed(void)
     crowded();
     set->state = REP_SET_CLOSED;
     set->seg->state = LEAT_SEGMENT_CLOSED;
-    set->seg->extent = (struct leat_extent){128, 128};
+    set->seg->prefix_id = (struct leat_prefix_id){128, 128};
     both(REP_COPY_CLOSED);
     rep_place_note(set);
     rig->primary->crowded_left = 1;
@@ -248,7 +248,7 @@ static void lacks(void)
     rig->now_us += 100 * 1000 * 1000;
     set->state = REP_SET_CLOSED;
     set->seg->state = LEAT_SEGMENT_CLOSED;
-    set->seg->extent = (struct leat_extent){128, 128};
+    set->seg->prefix_id = (struct leat_prefix_id){128, 128};
     both(REP_COPY_CLOSED);
     set->copies[1]->peer->open_count = copy->peer->open_count = 0;
     rep_copy_remove(set->copies[1]);

@@ -87,7 +87,7 @@ static void part_is_whole_within_its_memory(void **state)
     rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     rep->seg->incomplete = true;
     rep->seg->buffer = buffer;
-    body.extent.bytes = RIG_CAPACITY + 8;
+    body.prefix_id.bytes = RIG_CAPACITY + 8;
     rig_ask(rig, &rig_w1, LEAT_REP_COMPLETE, &body);
     TRACE_IS("1: DAMAGED\n"
              "2: DAMAGED\n"
@@ -232,24 +232,24 @@ static void only_a_trailer_ends_it(void **state)
     memcpy(&start, rep->seg->buffer, sizeof start);
     uint32_t at = (uint32_t)leat_entry_bytes(start.payload_bytes);
     memcpy(&start, rep->seg->buffer + at, sizeof start);
-    struct leat_extent begins = {at + sizeof start, start.crc};
+    struct leat_prefix_id begins = {at + sizeof start, start.crc};
     trace("%s\n",
           leat_err_name(leat_backup_flush(rig->backup, rig_log, rep->seg->id, begins, NULL, NULL)));
-    rep->seg->extent = begins; /* of one that is open this says nothing */
+    rep->seg->prefix_id = begins; /* of one that is open this says nothing */
     trace("%s\n",
           leat_err_name(leat_backup_flush(rig->backup, rig_log, rep->seg->id, begins, NULL, NULL)));
     struct rep_body body = rig_body(rig, rep->handle, 7, 1);
-    body.extent = begins;
+    body.prefix_id = begins;
     rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     struct leat_entry trailer = {.type = LEAT_ENTRY_TRAILER, .crc = 5};
     memcpy(rep->seg->buffer + RIG_CAPACITY - sizeof trailer, &trailer, sizeof trailer);
-    body.extent = (struct leat_extent){RIG_CAPACITY, 5};
+    body.prefix_id = (struct leat_prefix_id){RIG_CAPACITY, 5};
     rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body); /* to the last byte */
     rig->req_count = 0;
     rep->busy = 0;
-    body.extent.bytes = sizeof start - 1;
+    body.prefix_id.bytes = sizeof start - 1;
     rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
-    body.extent.bytes = RIG_CAPACITY + 8;
+    body.prefix_id.bytes = RIG_CAPACITY + 8;
     rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     TRACE_IS("NOT_FOUND\n"
              "NOT_FOUND\n"
@@ -283,7 +283,7 @@ static void word_about_what_is_being_opened_is_none(void **state)
     (void)state;
     struct rig *rig = rig_new();
     struct rep_body body = rig_body(rig, 0, 7, 0);
-    body.extent = (struct leat_extent){0};
+    body.prefix_id = (struct leat_prefix_id){0};
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     struct replica *rep = LEAT_CONTAINER(rig->backup->replicas.prev, struct replica, link);
     for (unsigned word = REP_SETTLE_DROP; word <= REP_SETTLE_LEAVE; word++) {
@@ -364,7 +364,7 @@ static void request_that_is_none_is_refused(void **state)
     for (uint32_t more = 0; more < 2; more++) {
         struct rep_pull pull = {.log = rig_log,
                                 .segment = {7},
-                                .extent = {2 * PIECE_BYTES, 5},
+                                .prefix_id = {2 * PIECE_BYTES, 5},
                                 .count = PIECE_BYTES + more,
                                 .whole = true};
         rig_hear(rig, &rig_w2, LEAT_REP_PULL, control, rep_pull_encode(&pull, control));
@@ -412,7 +412,7 @@ static void found_replicas_of_deleted_streams_go(void **state)
     struct replica *rep = rig_found(rig, 8, LEAT_SEGMENT_CLOSED, 3);
     rep->seg->log.stream = 2;
     struct rep_body body = rig_body(rig, 0, 9, 0);
-    body.extent = (struct leat_extent){0};
+    body.prefix_id = (struct leat_prefix_id){0};
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     leat_backup_drop_deleted(rig->backup, stream_2, NULL);
     assert_true(rep->drop_wanted && rep->dropping);
@@ -509,7 +509,7 @@ static void writer_that_the_store_refused_has_no_memory(void **state)
 static void holds(const struct rig *rig, const struct replica *rep, int more)
 {
     struct leat_segment_id id = {(uint64_t)(7 + more)};
-    trace("%d", leat_backup_holds(rig->backup, rig_log, id, rep->seg->extent));
+    trace("%d", leat_backup_holds(rig->backup, rig_log, id, rep->seg->prefix_id));
 }
 
 /* Goal: held is a segment whose bytes are there, whole, by all of its name. */
@@ -523,7 +523,7 @@ static void segment_is_held_by_its_whole_name(void **state)
     holds(rig, rep, 0);
     holds(rig, rep, 1);
     holds(rig, rep, -1);
-    trace("%d ", leat_backup_holds(rig->backup, other, rep->seg->id, rep->seg->extent));
+    trace("%d ", leat_backup_holds(rig->backup, other, rep->seg->id, rep->seg->prefix_id));
     for (unsigned i = 0; i < 6; i++) {
         rep->damaged = i == 1;
         rep->drop_wanted = i == 2;

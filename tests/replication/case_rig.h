@@ -58,7 +58,7 @@ static inline void closed_at_128(void)
     calm();
     set->state = REP_SET_CLOSED;
     set->seg->state = LEAT_SEGMENT_CLOSED;
-    set->seg->extent = (struct leat_extent){128, 128};
+    set->seg->prefix_id = (struct leat_prefix_id){128, 128};
     set->copies[0]->state = set->copies[1]->state = REP_COPY_CLOSED;
     set->copies[0]->peer->open_count = set->copies[1]->peer->open_count = 0;
 }

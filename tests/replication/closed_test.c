@@ -167,7 +167,7 @@ static void row_comes(void)
                           .epoch = {row_epoch},
                           .version = 1,
                           .state = row_state,
-                          .extent = {row_bytes, 128}};
+                          .prefix_id = {row_bytes, 128}};
     rig->quiet = true;
     rep_audit_all(rig_peer(rig, row_node));
     rig_pass(rig, 20 * 1000);
@@ -214,7 +214,7 @@ static void closed_replica_is_judged(void **state)
     CASE(told_by_node_1, row_comes, rep_copy_remove(copy));
     CASE(told_by_node_1, row_comes, rep_copy_remove(set->copies[1]));
     CASE(told_by_node_1, row_comes, rep_copy_remove(copy), row_bytes = 64);
-    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), set->seg->extent.crc++);
+    CASE(told_by_node_1, row_comes, rep_copy_remove(copy), set->seg->prefix_id.crc++);
     CASE(told_by_node_1, row_comes, rep_copy_remove(copy), set->close = (void *)set);
     CASE(told_by_node_1, row_comes, rep_copy_remove(copy), row_state = LEAT_SEGMENT_OPEN);
     CASE(told_by_node_1, row_comes, rep_copy_remove(copy), of_an_owner_before(), row_bytes = 64);

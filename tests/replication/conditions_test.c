@@ -16,18 +16,20 @@ static void replica_is_looked_at_where_that_says_something(void **state)
     struct rig *rig = rig_new();
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     struct leat_segment *seg = rep->seg;
-    struct leat_extent end = rig->ends[1];
+    struct leat_prefix_id end = rig->ends[1];
     uint8_t buffer[8];
     for (unsigned i = 1; i < 20; i++) {
-        struct leat_extent asked = end;
+        struct leat_prefix_id asked = end;
         seg->file = i == 1 ? NULL : (struct leat_file *)(void *)&seg->file_offset;
         seg->buffer = i == 2 ? buffer : NULL;
         seg->state = i == 3 ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_HIBERNATED;
-        if (i == 4) asked = seg->extent; /* as long */
+        if (i == 4) asked = seg->prefix_id; /* as long */
         if (i == 5) asked.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
         if (i == 19) asked.bytes = LEAT_ENTRY_HEADER_BYTES;
-        rep->looked[1] = (struct replica_looked){.extent = i == 6 ? end : (struct leat_extent){0}};
-        rep->looked[0] = (struct replica_looked){.extent = {end.bytes - 8, end.crc}}; /* others */
+        rep->looked[1] =
+            (struct replica_looked){.prefix_id = i == 6 ? end : (struct leat_prefix_id){0}};
+        rep->looked[0] =
+            (struct replica_looked){.prefix_id = {end.bytes - 8, end.crc}}; /* others */
         rep->damaged = i == 7;
         rep->drop_wanted = i == 8;
         rep->dropping = i == 9;
@@ -81,7 +83,7 @@ static void longer_copy_in_memory_is_asked_for_again(void **state)
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
     struct leat_segment *seg = rep->seg;
     for (unsigned i = 1; i < 17; i++) {
-        struct leat_extent asked = rig->ends[i == 2 ? 3 : 1];
+        struct leat_prefix_id asked = rig->ends[i == 2 ? 3 : 1];
         seg->buffer = i == 3 ? NULL : rig->image;
         seg->state = i == 4    ? LEAT_SEGMENT_OPEN
                      : i == 16 ? LEAT_SEGMENT_HIBERNATED
@@ -141,7 +143,7 @@ static void any_replica_of_its_segment_is_looked_at(void **state)
     struct leat_log_ref other = rig_log;
     other.streamlet++;
     (void)rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 1);
-    struct leat_extent end = rig->ends[0];
+    struct leat_prefix_id end = rig->ends[0];
     trace("%s\n", leat_err_name(leat_backup_look_any(rig->backup, rig_log,
                                                      (struct leat_segment_id){8}, end)));
     trace("%s\n", leat_err_name(
@@ -277,7 +279,7 @@ static void damage_of_a_closed_copy_is_noted(void **state)
     closed->settled = true;
     leat_backup_on_damaged(rig->backup, closed->seg);
     assert_true(closed->settled);
-    assert_false(leat_backup_holds(rig->backup, rig_log, closed->seg->id, closed->seg->extent));
+    assert_false(leat_backup_holds(rig->backup, rig_log, closed->seg->id, closed->seg->prefix_id));
     rig_free(rig);
     struct leat_backup *none = NULL;
     leat_backup_destroy(&none);

@@ -37,7 +37,7 @@ static void copy_is_made_what_it_should_be(void **state)
     CASE_AS_IT_IS(begun, step);
     CASE(begun, step, copy->stamp = 0);
     CASE(begun, step, copy->stamp = 0, set->state = REP_SET_HIBERNATING,
-         set->seg->extent.bytes = 1);
+         set->seg->prefix_id.bytes = 1);
     CASE(begun, step, copy->stamp = 0, copy->batched = true);
     CASE(begun, step, copy->stamp = 0, copy->state = REP_COPY_OPENING);
     CASE(begun, step, copy->stamp = 0, copy->state = REP_COPY_CLOSED);
@@ -103,13 +103,13 @@ static void copy_that_is_a_part_counts_before_it_is_whole(void **state)
 static void is_closed(void)
 {
     set->state = REP_SET_CLOSED;
-    set->seg->extent = (struct leat_extent){128, 128};
+    set->seg->prefix_id = (struct leat_prefix_id){128, 128};
 }
 
 static void wants_hibernated(void)
 {
     set->state = REP_SET_HIBERNATING;
-    set->seg->extent = (struct leat_extent){128, 128};
+    set->seg->prefix_id = (struct leat_prefix_id){128, 128};
 }
 
 static void copy_is_closed_hibernated_and_resumed(void **state)
@@ -295,7 +295,7 @@ static void asks(struct leat_store_req **which)
 {
     committing = (struct leat_store_req){.on_done = on_commit};
     *which = &committing;
-    set->seg->extent = (struct leat_extent){128, 128};
+    set->seg->prefix_id = (struct leat_prefix_id){128, 128};
 }
 
 static void local(leat_err rc)

@@ -255,7 +255,7 @@ static void row_write(struct leat_msg_writer *writer, uint64_t segment, uint64_t
                                             .epoch = {RIG_EPOCH},
                                             .version = 1,
                                             .state = LEAT_SEGMENT_CLOSED,
-                                            .extent = {128, 128}});
+                                            .prefix_id = {128, 128}});
 }
 
 static void rows_answer(uint64_t first, uint64_t last)
@@ -288,7 +288,7 @@ static void copy_is_confirmed_by_the_settle_that_names_it(void **state)
                                           .version = 1,
                                           .capacity = RIG_CAPACITY,
                                           .state = LEAT_SEGMENT_CLOSED,
-                                          .extent = {128, 128}};
+                                          .prefix_id = {128, 128}};
     }
     struct leat_primary_log_options options = rig_log_options(LEAT_DURABILITY_MEMORY, 3);
     options.opened = true;

@@ -7,7 +7,7 @@ static struct rig *rig;
 static struct replica *rep;
 static struct leat_segment *seg;
 static struct backup_writer *writer;
-static struct leat_extent asked;
+static struct leat_prefix_id asked;
 static bool asked_whole;
 
 /* Closed, whole, in memory, opened by w1. */
@@ -20,7 +20,7 @@ static void begin(void)
     seg->file = (struct leat_file *)(void *)rig->image;
     seg->passed_bytes = 9;
     writer = backup_writer_find(rig->backup, "w1", 11);
-    asked = seg->extent;
+    asked = seg->prefix_id;
     asked_whole = true;
 }
 
@@ -45,7 +45,7 @@ static void forget(void)
         struct replica rep_was = *rep;                                                             \
         struct leat_segment seg_was = *seg;                                                        \
         struct backup_writer writer_was = *writer;                                                 \
-        struct leat_extent asked_was = asked;                                                      \
+        struct leat_prefix_id asked_was = asked;                                                   \
         __VA_ARGS__;                                                                               \
         trace("%s: ", #__VA_ARGS__);                                                               \
         (act)();                                                                                   \
@@ -66,7 +66,7 @@ static void serve(void)
     uint8_t control[REP_PULL_BYTES_MAX];
     struct rep_pull pull = {.log = rig_log,
                             .segment = {7},
-                            .extent = asked,
+                            .prefix_id = asked,
                             .from = 0,
                             .count = 16,
                             .whole = asked_whole};
@@ -76,9 +76,9 @@ static void serve(void)
     assert_int_equal(rig->backup->serves, 0);
 }
 
-static void looked(struct leat_extent extent, bool begins)
+static void looked(struct leat_prefix_id prefix_id, bool begins)
 {
-    rep->looked[1] = (struct replica_looked){.extent = extent, .begins = begins};
+    rep->looked[1] = (struct replica_looked){.prefix_id = prefix_id, .begins = begins};
 }
 
 static void piece_is_served_of_what_claims_to_have_it(void **state)
@@ -105,7 +105,7 @@ static void piece_is_served_of_what_claims_to_have_it(void **state)
     CASE(serve, rep->move_wanted = true, rep->busy = 1);
     CASE(serve, seg->state = LEAT_SEGMENT_OPEN);
     CASE(serve, seg->state = LEAT_SEGMENT_HIBERNATED);
-    CASE(serve, seg->state = LEAT_SEGMENT_OPEN, seg->extent.bytes = 0);
+    CASE(serve, seg->state = LEAT_SEGMENT_OPEN, seg->prefix_id.bytes = 0);
     CASE(serve, seg->state = LEAT_SEGMENT_OPEN, asked.crc++);
     CASE(serve, rig->backup->serves = 0, asked = rig->ends[2]);
     end();
@@ -147,8 +147,8 @@ static void tell(void *arg, const struct leat_replica_info *info)
           info->provisional ? " provisional" : "", info->torn ? " torn" : "",
           info->mark ? " mark" : "", info->only_start ? " start" : "",
           info->durable ? " durable" : "");
-    trace(" %u:%u after %u, %llu..%llu max %lld by %llu", info->extent.bytes, info->extent.crc != 0,
-          info->previous.bytes, (unsigned long long)info->base_offset,
+    trace(" %u:%u after %u, %llu..%llu max %lld by %llu", info->prefix_id.bytes,
+          info->prefix_id.crc != 0, info->previous.bytes, (unsigned long long)info->base_offset,
           (unsigned long long)info->next_offset, (long long)info->max_timestamp_ms,
           (unsigned long long)info->writer);
     for (unsigned i = 0; i < LEAT_BEGINS_MAX; i++)
@@ -172,8 +172,8 @@ static void replica_that_is_closed_or_hibernated_is_told_as_it_says(void **state
     CASE(info, rep->damaged = true);
     CASE(info, seg->incomplete = seg->provisional = rep->settled = true);
     CASE(info, seg->flushed = true);
-    CASE(info, seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->extent.bytes);
-    CASE(info, seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->extent.bytes - 1);
+    CASE(info, seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->prefix_id.bytes);
+    CASE(info, seg->durability = LEAT_DURABILITY_DISK, rep->flushed = seg->prefix_id.bytes - 1);
     CASE(info, seg->state = LEAT_SEGMENT_HIBERNATED);
     CASE(info, seg->state = LEAT_SEGMENT_HIBERNATED, rep->damaged = true);
     CASE(info, seg->state = LEAT_SEGMENT_HIBERNATED, seg->incomplete = true);
@@ -182,7 +182,7 @@ static void replica_that_is_closed_or_hibernated_is_told_as_it_says(void **state
     CASE(info, seg->buffer = NULL, looked(rig->ends[1], true));
     CASE(info, seg->buffer = NULL, looked(rig->ends[1], false));
     CASE(info, looked(rig->ends[1], true));
-    CASE(info, seg->buffer = NULL, looked(seg->extent, true));
+    CASE(info, seg->buffer = NULL, looked(seg->prefix_id, true));
     end();
     TRACE_IS(
         "(void)0: \n"

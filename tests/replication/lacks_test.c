@@ -174,7 +174,7 @@ static void recopy(void)
     bool same = copy->sent <= 128 && memcmp(rig->primary->staging, rig->buffers[0] + copy->done,
                                             copy->sent - copy->done) == 0;
     trace("-> %s, sent %u of %u, %llu left%s%s\n", same ? "as it is" : "other bytes", copy->sent,
-          set->seg->extent.bytes, (unsigned long long)rig->primary->recopy_bytes,
+          set->seg->prefix_id.bytes, (unsigned long long)rig->primary->recopy_bytes,
           rig->primary->reading ? ", reading" : "", rig->primary->recopy ? "" : ", done");
 }
 

@@ -18,7 +18,7 @@ struct scene {
     unsigned at, without; /* the backup, and one that has none of it */
     struct leat_log_ref log;
     struct leat_segment_id id;
-    struct leat_extent whole, end;
+    struct leat_prefix_id whole, end;
     uint64_t end_offset;
 };
 
@@ -44,7 +44,7 @@ static inline struct leat_backup *backup(const struct scene *scene)
     return scene->world->nodes[scene->at].backup;
 }
 
-static inline bool same(struct leat_extent a, struct leat_extent b)
+static inline bool same(struct leat_prefix_id a, struct leat_prefix_id b)
 {
     return a.bytes == b.bytes && a.crc == b.crc;
 }
@@ -75,9 +75,9 @@ static inline void nodes_find(struct scene *scene)
 static inline void end_take(struct scene *scene, const struct leat_scan *scan)
 {
     assert_true(scan->started);
-    scene->end = (struct leat_extent){scan->bytes, scan->crc};
+    scene->end = (struct leat_prefix_id){scan->bytes, scan->crc};
     scene->end_offset = scan->next_offset;
-    scene->whole = replica(scene)->seg->extent;
+    scene->whole = replica(scene)->seg->prefix_id;
     assert_in_range(scene->end.bytes, 1, scene->whole.bytes - 1);
 }
 
@@ -123,7 +123,7 @@ static inline struct scene closed(uint64_t seed)
     assert_int_equal(rep->seg->state, LEAT_SEGMENT_CLOSED);
     assert_null(rep->seg->buffer);
     struct leat_scan scan;
-    leat_scan_segment(bytes_of(rep), rep->seg->extent.bytes - 1, &scan);
+    leat_scan_segment(bytes_of(rep), rep->seg->prefix_id.bytes - 1, &scan);
     assert_false(scan.closed);
     end_take(&scene, &scan);
     return scene;

@@ -23,11 +23,11 @@ static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
     pulled_rc = rc;
 }
 
-static leat_err pull_as(struct scene *scene, struct leat_extent extent, bool whole)
+static leat_err pull_as(struct scene *scene, struct leat_prefix_id prefix_id, bool whole)
 {
     struct leat_backup_pull pull = {.log = scene->log,
                                     .segment = scene->id,
-                                    .extent = extent,
+                                    .prefix_id = prefix_id,
                                     .whole = whole,
                                     .nodes = {scene->at},
                                     .node_count = 1,
@@ -38,13 +38,13 @@ static leat_err pull_as(struct scene *scene, struct leat_extent extent, bool who
     for (unsigned i = 0; pulls == before && i < 100000; i++)
         world_step(scene->world);
     assert_int_equal(pulls, before + 1);
-    assert_int_equal(leat_backup_holds(to, scene->log, scene->id, extent), pulled_rc == LEAT_OK);
+    assert_int_equal(leat_backup_holds(to, scene->log, scene->id, prefix_id), pulled_rc == LEAT_OK);
     return pulled_rc;
 }
 
-static leat_err pull(struct scene *scene, struct leat_extent extent)
+static leat_err pull(struct scene *scene, struct leat_prefix_id prefix_id)
 {
-    return pull_as(scene, extent, false);
+    return pull_as(scene, prefix_id, false);
 }
 
 static void on_looked(void *arg, bool begins)
@@ -60,7 +60,7 @@ static void longer_copy_is_served_up_to_the_end(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct scene scene = either(71 + i, i == 1);
         assert_int_equal(pull_as(&scene, scene.end, true), LEAT_E_NOT_FOUND);
-        assert_int_equal(replica(&scene)->looked[0].extent.bytes, 0);
+        assert_int_equal(replica(&scene)->looked[0].prefix_id.bytes, 0);
         int begins = -1;
         assert_int_equal(leat_backup_look(backup(&scene), replica(&scene)->handle, scene.end,
                                           on_looked, &begins),
@@ -71,7 +71,8 @@ static void longer_copy_is_served_up_to_the_end(void **state)
         assert_int_equal(pull_as(&scene, scene.end, true), LEAT_E_NOT_FOUND);
         replica(&scene)->looked[0] = (struct replica_looked){0};
         assert_int_equal(pull(&scene, scene.end), LEAT_OK);
-        assert_true(same(replica(&scene)->seg->extent, scene.whole)); /* nothing was cut for that */
+        assert_true(
+            same(replica(&scene)->seg->prefix_id, scene.whole)); /* nothing was cut for that */
         world_free(scene.world);
     }
 }
@@ -81,9 +82,9 @@ static void longer_copy_of_other_bytes_is_not_served(void **state)
 {
     (void)state;
     struct scene scene = hibernated(73);
-    struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+    struct leat_prefix_id other = {scene.end.bytes, scene.end.crc ^ 1};
     assert_int_equal(pull(&scene, other), LEAT_E_NOT_FOUND);
-    assert_true(same(replica(&scene)->looked[0].extent, other));
+    assert_true(same(replica(&scene)->looked[0].prefix_id, other));
     assert_false(replica(&scene)->looked[0].begins);
     uint64_t before = scene.world->nodes[scene.at].disk.op_count;
     assert_int_equal(pull(&scene, other), LEAT_E_NOT_FOUND);
@@ -100,12 +101,12 @@ static void pulled_bytes_that_are_others_make_no_copy(void **state)
 {
     (void)state;
     struct scene scene = hibernated(76);
-    struct leat_extent others = {scene.whole.bytes, scene.whole.crc ^ 1};
-    replica(&scene)->seg->extent = others;
+    struct leat_prefix_id others = {scene.whole.bytes, scene.whole.crc ^ 1};
+    replica(&scene)->seg->prefix_id = others;
     assert_int_equal(pull(&scene, others), LEAT_E_DAMAGED);
     world_run(scene.world, 200 * 1000); /* what was begun goes */
     assert_null(replica_of(scene.world, scene.without, scene.id.v));
-    replica(&scene)->seg->extent = scene.whole;
+    replica(&scene)->seg->prefix_id = scene.whole;
     assert_int_equal(pull(&scene, scene.whole), LEAT_OK);
     world_free(scene.world);
 }
@@ -148,7 +149,7 @@ static void longer_copy_counts_for_a_recovery(void **state)
     leat_backup_each(backup(&scene), &scene.log, true, info_take, &info);
     assert_int_equal(info.begins[0].bytes, 0);
     int begins = -1;
-    struct leat_extent longer = {scene.whole.bytes + 8, 1};
+    struct leat_prefix_id longer = {scene.whole.bytes + 8, 1};
     assert_int_equal(leat_backup_look(backup(&scene), info.handle, longer, on_looked, &begins),
                      LEAT_E_NOT_FOUND);
     assert_int_equal(leat_backup_look(backup(&scene), info.handle, scene.end, on_looked, &begins),
@@ -177,9 +178,9 @@ static void longer_copy_is_remembered_for_two_who_ask(void **state)
 {
     (void)state;
     struct scene scene = hibernated(103);
-    struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+    struct leat_prefix_id other = {scene.end.bytes, scene.end.crc ^ 1};
     for (unsigned i = 0; i < 2; i++) {
-        struct leat_extent ends[2] = {i ? other : scene.end, i ? scene.end : other};
+        struct leat_prefix_id ends[2] = {i ? other : scene.end, i ? scene.end : other};
         for (unsigned k = 0; k < 2; k++) {
             leat_err rc = leat_backup_look_any(backup(&scene), scene.log, scene.id, ends[k]);
             assert_int_equal(rc, i == 0 ? LEAT_E_AGAIN : LEAT_E_NOT_FOUND); /* once, each */
@@ -213,7 +214,7 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 }
 
 /* Adopts as a new owner does: asks again after AGAIN. */
-static leat_err adopt(struct scene *scene, struct leat_extent end)
+static leat_err adopt(struct scene *scene, struct leat_prefix_id end)
 {
     unsigned before = adoptions;
     leat_err rc = LEAT_E_AGAIN;
@@ -238,13 +239,13 @@ static void longer_copy_is_adopted_at_the_end(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct scene scene = either(77 + i, i == 1);
-        struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+        struct leat_prefix_id other = {scene.end.bytes, scene.end.crc ^ 1};
         assert_int_equal(adopt(&scene, other), LEAT_E_NOT_FOUND);
         assert_int_equal(adopt(&scene, scene.end), LEAT_OK);
         assert_int_equal(adopted->state, LEAT_SEGMENT_CLOSED);
         assert_int_equal(adopted->role, LEAT_SEGMENT_OWN);
         assert_true(adopted->flushed);
-        assert_true(same(adopted->extent, scene.end));
+        assert_true(same(adopted->prefix_id, scene.end));
         assert_int_equal(adopted->next_offset, scene.end_offset);
         assert_null(replica_of(scene.world, scene.at, scene.id.v));
         world_free(scene.world);
@@ -264,10 +265,10 @@ static void copy_that_ends_there_goes_before_a_longer_one(void **state)
         assert_int_equal(pull(&scene, scene.end), LEAT_OK); /* where the longer one is */
         scene.at = with;
         const struct leat_segment *longer = replica(&scene)->seg;
-        assert_true(same(longer->extent, scene.whole));
+        assert_true(same(longer->prefix_id, scene.whole));
         assert_int_equal(adopt(&scene, scene.end), LEAT_OK);
         assert_ptr_not_equal(adopted, longer);
-        assert_true(same(adopted->extent, scene.end));
+        assert_true(same(adopted->prefix_id, scene.end));
         world_free(scene.world);
     }
 }
@@ -285,7 +286,7 @@ static void longer_copy_that_the_disk_does_not_cut_is_what_it_was(void **state)
         assert_int_equal(adopt(&scene, scene.end), LEAT_E_DISK);
         const struct leat_segment *seg = replica(&scene)->seg;
         assert_int_equal(seg->state, before.state);
-        assert_true(same(seg->extent, scene.whole));
+        assert_true(same(seg->prefix_id, scene.whole));
         assert_int_equal(seg->next_offset, before.next_offset);
         assert_int_equal(seg->max_timestamp_ms, before.max_timestamp_ms);
         world_free(scene.world);
@@ -300,7 +301,7 @@ static void say_sealed(struct scene *scene)
     struct rep_body body = {.handle = rep->handle,
                             .log = scene->log,
                             .segment = scene->id,
-                            .extent = scene->end,
+                            .prefix_id = scene->end,
                             .next_offset = scene->end_offset,
                             .max_timestamp_ms = INT64_MIN,
                             .owner = newest};
@@ -320,7 +321,7 @@ static void longer_copy_is_sealed_at_the_end(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct scene scene = either(87 + i, i == 1);
         say_sealed(&scene);
-        assert_true(same(replica(&scene)->seg->extent, scene.whole));
+        assert_true(same(replica(&scene)->seg->prefix_id, scene.whole));
         say_sealed(&scene); /* again, as owners do: it has been looked at */
         assert_true(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.end));
         assert_int_equal(replica(&scene)->word.v, newest.v); /* nobody before that has a say */

@@ -31,7 +31,7 @@ static void create(void)
         *segs[i] = (struct leat_segment){.id = {i + 1},
                                          .state = LEAT_SEGMENT_CLOSED,
                                          .capacity = RIG_CAPACITY,
-                                         .extent = {1000 + i, 1}};
+                                         .prefix_id = {1000 + i, 1}};
     }
     owned = NULL;
     leat_err rc = leat_primary_log_create(rig->primary, &wanted, segs, closed, &owned);

@@ -42,9 +42,9 @@ static inline leat_err net_call(void *ctx, unsigned node, struct leat_link_call 
     assert_int_equal(call->kind, LEAT_REP_PULL);
     assert_int_equal(rep_pull_decode(call->control, call->control_bytes, &pull), LEAT_OK);
     trace("n%u PULL %u/%u/%u s%llu %u:%d from %u count %u%s in %llu ms\n", node, pull.log.stream,
-          pull.log.streamlet, pull.log.log, (unsigned long long)pull.segment.v, pull.extent.bytes,
-          pull.extent.crc != 0, pull.from, pull.count, pull.whole ? " whole" : "",
-          (unsigned long long)call->timeout_us / 1000);
+          pull.log.streamlet, pull.log.log, (unsigned long long)pull.segment.v,
+          pull.prefix_id.bytes, pull.prefix_id.crc != 0, pull.from, pull.count,
+          pull.whole ? " whole" : "", (unsigned long long)call->timeout_us / 1000);
     assert_null(ports.call);
     ports.call = call;
     return LEAT_OK;
@@ -89,13 +89,13 @@ static inline void disk_read(const struct rig *rig, leat_err rc, size_t bytes)
     io->on_done(io);
 }
 
-static inline void pull_as(struct rig *rig, uint64_t id, struct leat_extent extent, uint32_t from,
-                           uint32_t count, bool whole)
+static inline void pull_as(struct rig *rig, uint64_t id, struct leat_prefix_id prefix_id,
+                           uint32_t from, uint32_t count, bool whole)
 {
     uint8_t control[REP_PULL_BYTES_MAX];
     struct rep_pull pull = {.log = rig_log,
                             .segment = {id},
-                            .extent = extent,
+                            .prefix_id = prefix_id,
                             .from = from,
                             .count = count,
                             .whole = whole};
@@ -141,7 +141,7 @@ static inline struct leat_backup_pull pull_of(const struct rig *rig)
 {
     return (struct leat_backup_pull){.log = rig_log,
                                      .segment = {7},
-                                     .extent = rig->ends[3],
+                                     .prefix_id = rig->ends[3],
                                      .version = 4,
                                      .nodes = {2, 3},
                                      .node_count = 2,

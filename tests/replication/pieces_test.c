@@ -12,7 +12,7 @@ static void piece_is_served_from_memory_or_file(void **state)
     (void)state;
     struct rig *rig = rig_ports();
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
-    struct leat_extent all = rig->ends[3];
+    struct leat_prefix_id all = rig->ends[3];
     rep->seg->passed_bytes = 9;
     filed(rep);
     pull_as(rig, 7, all, 0, all.bytes, true);
@@ -59,7 +59,7 @@ static void piece_is_served_from_memory_or_file(void **state)
              "9: NO_MEMORY\n");
     struct replica *open = rig_open(rig, 8, LEAT_DURABILITY_MEMORY, false);
     open->seg->passed_bytes = 9; /* of a closed one only */
-    open->seg->extent = rig->ends[1];
+    open->seg->prefix_id = rig->ends[1];
     pull_as(rig, 8, rig->ends[1], 144, 50, true);
     TRACE_IS("1: answer piece 50, begins 0200, passed 0\n");
     rig_end(rig);
@@ -76,7 +76,7 @@ static void replica_serves_what_it_may(void **state)
         const uint64_t id = 7 + open;
         if (!open) filed(rep);
         for (unsigned i = 0; i < 14; i++) {
-            struct leat_extent extent = rig->ends[3];
+            struct leat_prefix_id prefix_id = rig->ends[3];
             rep->damaged = i == 1;
             rep->drop_wanted = i == 2;
             rep->dropping = i == 3;
@@ -84,17 +84,17 @@ static void replica_serves_what_it_may(void **state)
             rep->seg->integrity = i == 5 ? LEAT_INTEGRITY_CORRUPT : LEAT_INTEGRITY_OK;
             rep->adopting = i == 6;
             rep->move_wanted = open && i == 7;
-            if (i == 8) extent.crc++;
-            if (i == 9) extent = rig->ends[2];
-            if (i == 10) extent.bytes = RIG_CAPACITY + 1;
-            if (i == 11) extent.bytes = 31;
+            if (i == 8) prefix_id.crc++;
+            if (i == 9) prefix_id = rig->ends[2];
+            if (i == 10) prefix_id.bytes = RIG_CAPACITY + 1;
+            if (i == 11) prefix_id.bytes = 31;
             trace("%u ", i);
-            pull_as(rig, i == 12 ? 9 : id, extent, 0, 16, i != 13);
+            pull_as(rig, i == 12 ? 9 : id, prefix_id, 0, 16, i != 13);
             if (ports.io) disk_read(rig, LEAT_OK, 16);
         }
         rep->move_wanted = rep->adopting = false;
         if (open) { /* what lies behind its place is another's, whatever it looks like */
-            struct leat_extent behind = {RIG_CAPACITY + 8, 77};
+            struct leat_prefix_id behind = {RIG_CAPACITY + 8, 77};
             struct leat_entry trailer = {.type = LEAT_ENTRY_TRAILER, .crc = 77};
             memcpy(rep->seg->buffer + behind.bytes - sizeof trailer, &trailer, sizeof trailer);
             trace("behind ");
@@ -186,7 +186,7 @@ static void longer_one_is_looked_at_first(void **state)
     struct rig *rig = rig_ports();
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     filed(rep);
-    struct leat_extent other = {rig->ends[1].bytes, rig->ends[1].crc ^ 1};
+    struct leat_prefix_id other = {rig->ends[1].bytes, rig->ends[1].crc ^ 1};
     leat_mem_fail_at(1);
     pull_as(rig, 7, rig->ends[1], 0, 16, false);
     leat_mem_fail_at(0);
@@ -215,9 +215,9 @@ static void longer_one_is_looked_at_first(void **state)
     disk_read(rig, LEAT_OK, rig->ends[0].bytes - 1);
     TRACE_IS("read 4096+4096\n"
              "1: NOT_FOUND\n");
-    assert_int_equal(rep->looked[0].extent.bytes, rig->ends[0].bytes);
+    assert_int_equal(rep->looked[0].prefix_id.bytes, rig->ends[0].bytes);
     assert_false(rep->looked[0].begins);
-    assert_int_equal(rep->looked[1].extent.crc, other.crc);
+    assert_int_equal(rep->looked[1].prefix_id.crc, other.crc);
     assert_int_equal(rep->busy + rig->backup->looks, 0);
     rig_end(rig);
 }
@@ -234,7 +234,7 @@ static void pulled_segment_is_closed_and_then_whole(void **state)
         struct leat_backup_pull pull = pull_of(rig);
         trace("step %u fails\n", fails);
         pull_start(rig, &pull);
-        piece(rig, LEAT_OK, 0, pull.extent.bytes, 9);
+        piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 9);
         rig_stored(rig, LEAT_STORE_RESERVE, fails == 1 ? LEAT_E_DISK_FULL : LEAT_OK);
         if (fails != 1) rig_stored(rig, LEAT_STORE_CLOSE, fails == 2 ? LEAT_E_DISK : LEAT_OK);
         if (fails != 1 && fails != 2)
@@ -245,7 +245,7 @@ static void pulled_segment_is_closed_and_then_whole(void **state)
         if (fails == 0) {
             const struct replica *rep = rig_replica(rig, 7);
             assert_int_equal(rep->busy, 0);
-            assert_true(leat_backup_holds(rig->backup, rig_log, pull.segment, pull.extent));
+            assert_true(leat_backup_holds(rig->backup, rig_log, pull.segment, pull.prefix_id));
             assert_true(rep->seg->provisional && !rep->seg->incomplete);
         }
         rig_end(rig);
@@ -316,17 +316,17 @@ static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
              "TIMEOUT, AGAIN: TIMEOUT\n"
              "TIMEOUT, TIMEOUT: TIMEOUT\n");
     pull_start(rig, &pull);
-    piece(rig, LEAT_OK, 0, pull.extent.bytes - 1, 0); /* too short */
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes - 1, 0); /* too short */
     rig_image(rig, 8);
-    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0); /* of another segment */
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0); /* of another segment */
     TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
              "pulled: INVALID\n");
     rig_image_of(rig, 7, RIG_CAPACITY * 3 / 2); /* no segment is so large */
     pull_start(rig, &pull);
-    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
     rig_image_of(rig, 7, RIG_CAPACITY * 2);
-    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
     TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n"
              "store RESERVE s7 1/2/3 e5 cap 131072 d1 v4 role 1 writer 11 part here\n");
@@ -335,7 +335,7 @@ static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
     rig_image(rig, 7);
     rig->image[300] ^= 1;
     pull_start(rig, &pull);
-    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0); /* damaged: shows when all is there */
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0); /* damaged: shows when all is there */
     rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
@@ -343,7 +343,7 @@ static void pulled_bytes_that_are_not_right_are_asked_of_the_next(void **state)
              "n3 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 5000 ms\n");
     rig->image[300] ^= 1;
     rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
-    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
     rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     TRACE_IS("store RESERVE s7 1/2/3 e5 cap 65536 d1 v4 role 1 writer 11 part here\n"
              "store CLOSE s7 752:1 from 100 to 102/5002 passed 0 state 4\n");
@@ -375,13 +375,13 @@ static void slow_source_is_left_for_the_next(void **state)
     uint8_t into[1024];
     pull.into = into; /* the bytes alone are wanted */
     pull_start(rig, &pull);
-    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
     TRACE_IS("n2 PULL 1/2/3 s7 752:1 from 0 count 752 whole in 1000 ms\n"
              "pulled: OK\n");
-    assert_memory_equal(into, rig->image, pull.extent.bytes);
-    pull.extent.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
+    assert_memory_equal(into, rig->image, pull.prefix_id.bytes);
+    pull.prefix_id.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
     pull_start(rig, &pull);
-    pull.extent.bytes = LEAT_SEGMENT_BYTES_MAX + 1;
+    pull.prefix_id.bytes = LEAT_SEGMENT_BYTES_MAX + 1;
     pull_start(rig, &pull);
     rig->backup->pulls = LEAT_BACKUP_PULLS_MAX;
     pull_start(rig, &pull);
@@ -403,7 +403,7 @@ static void pull_uses_its_request_again(void **state)
         pull.version = 0; /* of one that has none: 1 */
         leat_mem_fail_at(0);
         pull_start(rig, &pull);
-        piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+        piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
         rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
         assert_int_equal(rig_replica(rig, 7)->seg->version, 1);
         rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
@@ -426,7 +426,7 @@ static void pull_that_is_not_closed_gives_its_request_back(void **state)
         pull.node_count = 1;
         trace_begin();
         pull_start(rig, &pull);
-        piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+        piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
         rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
         rig_stored(rig, LEAT_STORE_CLOSE, LEAT_E_DISK);
         rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
@@ -450,13 +450,13 @@ static void pulled_segment_is_on_the_disk_once_it_is_closed(void **state)
     rig_image(rig, 7);
     struct leat_backup_pull pull = pull_of(rig);
     pull_start(rig, &pull);
-    piece(rig, LEAT_OK, 0, pull.extent.bytes, 0);
+    piece(rig, LEAT_OK, 0, pull.prefix_id.bytes, 0);
     rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
     struct replica *rep = rig_replica(rig, 7);
     rep->seg->durability = LEAT_DURABILITY_DISK;
     assert_int_equal(rep->flushed, 0);
     rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
-    assert_int_equal(rep->flushed, pull.extent.bytes);
+    assert_int_equal(rep->flushed, pull.prefix_id.bytes);
     rig_stored(rig, LEAT_STORE_STAMP, LEAT_OK);
     trace_begin();
     rig_end(rig);
@@ -472,7 +472,7 @@ static void time_of_a_source_grows_with_what_it_brings(void **state)
     static uint8_t into[BYTES], bytes[PIECE + 64];
     struct rig *rig = rig_ports();
     struct leat_backup_pull pull = pull_of(rig);
-    pull.extent.bytes = BYTES;
+    pull.prefix_id.bytes = BYTES;
     pull.into = into;
     static const int64_t spent_us[] = {0, 1499999, 1500000, 1500001, 5000000, 1000000};
     for (unsigned i = 0; i < 7; i++) {

@@ -576,7 +576,7 @@ static inline void rig_end(struct rig *rig, enum leat_store_req_kind kind, uint6
 {
     struct leat_segment *seg = &rig->segs[id];
     if (kind == LEAT_STORE_CLOSE) seg->state = LEAT_SEGMENT_CLOSED;
-    seg->extent = (struct leat_extent){bytes, bytes};
+    seg->prefix_id = (struct leat_prefix_id){bytes, bytes};
     seg->next_offset = 1000 + id;
     seg->max_timestamp_ms = 2000 + (int64_t)id;
     rig_ask(rig, (struct leat_store_req){.kind = kind, .seg = seg});

@@ -57,8 +57,8 @@ static inline void rig_body_trace(const struct rep_body *body)
     trace(" s%llu h%llu v%u d%u", (unsigned long long)body->segment.v,
           (unsigned long long)body->handle, body->version, body->durability);
     if (body->incomplete) trace(" part");
-    if (body->extent.bytes || body->extent.crc)
-        trace(" %u:%u", body->extent.bytes, body->extent.crc);
+    if (body->prefix_id.bytes || body->prefix_id.crc)
+        trace(" %u:%u", body->prefix_id.bytes, body->prefix_id.crc);
     if (body->next_offset || body->max_timestamp_ms)
         trace(" to %llu/%lld", (unsigned long long)body->next_offset,
               (long long)body->max_timestamp_ms);

@@ -49,11 +49,11 @@ static void scene_look(struct scene *scene, uint64_t segment)
         if (!rep) scene->to = n;
         if (rep && have < 2) scene->from[have++] = n;
         if (!rep || rep->seg->state != LEAT_SEGMENT_CLOSED) continue;
-        scene->pull.extent = rep->seg->extent;
+        scene->pull.prefix_id = rep->seg->prefix_id;
         scene->pull.next_offset = rep->seg->next_offset;
     }
     assert_int_equal(have, 2);
-    assert_true(scene->to != 0 && scene->pull.extent.bytes > 0);
+    assert_true(scene->to != 0 && scene->pull.prefix_id.bytes > 0);
 }
 
 /* batch_bytes: the larger they are, the larger the segments. */
@@ -91,7 +91,7 @@ static struct scene *scene_long(uint64_t seed)
     struct scene *scene = scene_sized(seed, 60 * 1000, 4 * 1024 * 1024);
     scene->pull.segment.v = 4;
     scene_look(scene, 4);
-    assert_in_range(scene->pull.extent.bytes, 513 * 1024, 1024 * 1024);
+    assert_in_range(scene->pull.prefix_id.bytes, 513 * 1024, 1024 * 1024);
     return scene;
 }
 
@@ -131,7 +131,7 @@ static leat_err pulled(struct scene *scene, unsigned count)
 static bool holds(struct scene *scene)
 {
     return leat_backup_holds(scene->world->nodes[scene->to].backup, scene->pull.log,
-                             scene->pull.segment, scene->pull.extent);
+                             scene->pull.segment, scene->pull.prefix_id);
 }
 
 static uint32_t replicas(struct scene *scene)
@@ -284,12 +284,12 @@ static void pull_into_memory_brings_the_bytes_alone(void **state)
     struct scene *scene = scene_new(29);
     const struct replica *other = replica_of(scene->world, scene->from[0], 1);
     uint32_t before = replicas(scene);
-    scene->pull.into = calloc(1, scene->pull.extent.bytes);
+    scene->pull.into = calloc(1, scene->pull.prefix_id.bytes);
     assert_int_equal(pulled(scene, 3), LEAT_OK);
     struct leat_scan scan;
-    leat_scan_segment(scene->pull.into, scene->pull.extent.bytes, &scan);
-    assert_int_equal(scan.bytes, other->seg->extent.bytes);
-    assert_int_equal(scan.crc, other->seg->extent.crc);
+    leat_scan_segment(scene->pull.into, scene->pull.prefix_id.bytes, &scan);
+    assert_int_equal(scan.bytes, other->seg->prefix_id.bytes);
+    assert_int_equal(scan.crc, other->seg->prefix_id.crc);
     assert_int_equal(replicas(scene), before);
     for (unsigned i = 0; i < 2; i++)
         replica_of(scene->world, scene->from[i], 1)->seg->integrity = LEAT_INTEGRITY_CORRUPT;
@@ -311,7 +311,7 @@ static void pull_of_bytes_that_nobody_has_leaves_nothing(void **state)
     (void)state;
     struct scene *scene = scene_new(31);
     uint32_t before = replicas(scene);
-    scene->pull.extent.crc ^= 1;
+    scene->pull.prefix_id.crc ^= 1;
     assert_int_equal(pulled(scene, 3), LEAT_E_NOT_FOUND);
     assert_false(holds(scene));
     assert_int_equal(replicas(scene), before);
@@ -321,7 +321,7 @@ static void pull_of_bytes_that_nobody_has_leaves_nothing(void **state)
 static void source_rots(struct scene *scene, unsigned from)
 {
     const struct leat_segment *seg = replica_of(scene->world, scene->from[from], 1)->seg;
-    uint32_t at = seg->extent.bytes / 2;
+    uint32_t at = seg->prefix_id.bytes / 2;
     if (seg->buffer)
         seg->buffer[at] ^= 0x10;
     else
@@ -376,7 +376,7 @@ static void pull_where_one_of_two_is_torn_serves_the_other(void **state)
             if (!rep->seg || rep->seg->id.v != 1 || at++ != torn) continue;
             assert_non_null(rep->seg->buffer);
             rep->seg->state = LEAT_SEGMENT_OPEN;
-            rep->seg->buffer[rep->seg->extent.bytes / 2] ^= 0x10;
+            rep->seg->buffer[rep->seg->prefix_id.bytes / 2] ^= 0x10;
         }
         assert_int_equal(at, 2);
         scene->from[1] = scene->to;
@@ -450,7 +450,7 @@ static void pull_leaves_a_source_that_stops_amid_a_segment(void **state)
     pull_both(scene);
     while (scene->pull.at == 0)
         world_step(scene->world);
-    assert_true(scene->pull.at < scene->pull.extent.bytes);
+    assert_true(scene->pull.at < scene->pull.prefix_id.bytes);
     uint64_t stop_us = scene->world->now_us;
     mute_both(scene, true, false);
     until_done(scene, 1);
@@ -521,14 +521,14 @@ static void pull_is_refused_where_it_can_not_be(void **state)
     struct scene *scene = scene_new(61);
     struct leat_backup *backup = scene->world->nodes[scene->to].backup;
     static struct leat_backup_pull pulls[LEAT_BACKUP_PULLS_MAX];
-    scene->pull.extent.bytes = 1;
+    scene->pull.prefix_id.bytes = 1;
     assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_E_INVALID);
     scene_look(scene, 1);
     scene->pull.nodes[0] = scene->from[0];
     scene->pull.node_count = 1;
     for (unsigned i = 0; i < LEAT_BACKUP_PULLS_MAX; i++) {
         pulls[i] = scene->pull;
-        pulls[i].extent.crc ^= 1; /* nobody has it */
+        pulls[i].prefix_id.crc ^= 1; /* nobody has it */
         assert_int_equal(leat_backup_pull(backup, &pulls[i]), LEAT_OK);
     }
     assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_E_AGAIN);

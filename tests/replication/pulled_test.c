@@ -8,7 +8,7 @@ static void pulled(struct rig *rig, struct leat_backup_pull *pull)
     pull->node_count = 1;
     pull_start(rig, pull);
     if (!ports.call) return;
-    piece(rig, LEAT_OK, 0, pull->extent.bytes, 0);
+    piece(rig, LEAT_OK, 0, pull->prefix_id.bytes, 0);
     while (rig->req_count)
         rig_stored(rig, rig->reqs[0]->kind, LEAT_OK);
 }
@@ -24,12 +24,13 @@ static void only_what_was_asked_for_is_pulled(void **state)
         rig_image(rig, 7);
         struct leat_backup_pull pull = pull_of(rig);
         if (i == 1) pull.log.streamlet++;
-        if (i == 2) pull.extent.bytes = RIG_CAPACITY + 8;
-        if (i == 3) pull.extent.bytes = RIG_CAPACITY;
-        if (i == 4) pull.extent.bytes = rig->ends[3].bytes + 8; /* its checksum is the last one's */
+        if (i == 2) pull.prefix_id.bytes = RIG_CAPACITY + 8;
+        if (i == 3) pull.prefix_id.bytes = RIG_CAPACITY;
+        if (i == 4)
+            pull.prefix_id.bytes = rig->ends[3].bytes + 8; /* its checksum is the last one's */
         if (i >= 5) pull.into = into;
         if (i == 6) pull.segment.v++;
-        if (i == 7) pull.extent.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
+        if (i == 7) pull.prefix_id.bytes = LEAT_ENTRY_HEADER_BYTES - 1;
         trace("%u: ", i);
         pulled(rig, &pull);
         rig_end(rig);

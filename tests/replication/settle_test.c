@@ -238,7 +238,7 @@ static leat_err adopt(struct world *world, const struct replica *rep, uint32_t o
 {
     adopted = NULL;
     return leat_backup_adopt(world->nodes[1].backup, world->logs[0].ref, (struct leat_epoch){owner},
-                             rep->seg->id, rep->seg->extent, rep->seg->next_offset,
+                             rep->seg->id, rep->seg->prefix_id, rep->seg->next_offset,
                              rep->seg->max_timestamp_ms, 0, on_adopted, NULL);
 }
 
@@ -376,13 +376,13 @@ static void segment_that_comes_when_its_stream_has_gone_goes(void **state)
     world_run(world, 200 * 1000);
     assert_non_null(adopted);
     const struct leat_segment_id id = adopted->id;
-    const struct leat_extent extent = adopted->extent;
+    const struct leat_prefix_id prefix_id = adopted->prefix_id;
     world->nodes[1].deleted = ref.stream;
     leat_backup_stream_deleted(backup, ref.stream);
     world_run(world, 100 * 1000);
     assert_int_equal(leat_backup_take_own(backup, adopted, world->nodes[1].incarnation, false),
                      LEAT_OK);
-    assert_false(leat_backup_holds(backup, ref, id, extent));
+    assert_false(leat_backup_holds(backup, ref, id, prefix_id));
     world_run(world, 200 * 1000);
     assert_int_equal(replicas(world, 1), 0);
     world_free(world);

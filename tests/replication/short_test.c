@@ -67,8 +67,10 @@ static void log_without_memory_is_none(void **state)
     struct leat_segment *segs[2];
     for (unsigned i = 0; i < 2; i++) {
         segs[i] = &rig->segs[i];
-        *segs[i] = (struct leat_segment){
-            .id = {i}, .state = LEAT_SEGMENT_CLOSED, .capacity = RIG_CAPACITY, .extent = {64, 1}};
+        *segs[i] = (struct leat_segment){.id = {i},
+                                         .state = LEAT_SEGMENT_CLOSED,
+                                         .capacity = RIG_CAPACITY,
+                                         .prefix_id = {64, 1}};
     }
     unsigned fails = 0;
     for (;; fails++) {
@@ -83,7 +85,7 @@ static void log_without_memory_is_none(void **state)
     }
     assert_int_equal(fails, 3);
     assert_ptr_equal(rep_log_find(rig->primary, options.ref), rig->log);
-    struct leat_segment more = {.id = {7}, .state = LEAT_SEGMENT_CLOSED, .extent = {64, 1}};
+    struct leat_segment more = {.id = {7}, .state = LEAT_SEGMENT_CLOSED, .prefix_id = {64, 1}};
     leat_mem_fail_at(1);
     assert_int_equal(leat_primary_log_add(rig->log, &more), LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);

@@ -8,7 +8,7 @@
 static void looked(const struct rig *rig, struct replica *rep, unsigned end)
 {
     rep->seg->file = (struct leat_file *)(void *)&rep->seg->file_offset; /* it is in one */
-    rep->looked[0] = (struct replica_looked){.extent = rig->ends[end],
+    rep->looked[0] = (struct replica_looked){.prefix_id = rig->ends[end],
                                              .begins = true,
                                              .next_offset = rig->offsets[end],
                                              .max_timestamp_ms = rig->times[end]};
@@ -49,7 +49,7 @@ static void seal_cuts_to_the_end(void **state)
             if (rig->req_count) rig_stored(rig, LEAT_STORE_CLOSE, fails ? LEAT_E_DISK : LEAT_OK);
             const struct leat_segment *seg = rep->seg;
             trace("state %u %u:%u to %llu/%lld%s word %u busy %u\n", (unsigned)seg->state,
-                  seg->extent.bytes, seg->extent.crc == rig->ends[cases[i].end].crc,
+                  seg->prefix_id.bytes, seg->prefix_id.crc == rig->ends[cases[i].end].crc,
                   (unsigned long long)seg->next_offset, (long long)seg->max_timestamp_ms,
                   rep->settled ? " settled" : "", rep->word.v, rep->busy);
         }
@@ -130,9 +130,9 @@ static void seal_that_is_not_so_changes_nothing(void **state)
         if (i == 1) body.handle++;
         if (i == 2) body.segment.v++;
         if (i == 3) body.log.log++;
-        if (i == 4) body.extent.crc++;
-        if (i == 5) body.extent.bytes -= 8;
-        if (i == 6) body.extent.bytes = RIG_CAPACITY;
+        if (i == 4) body.prefix_id.crc++;
+        if (i == 5) body.prefix_id.bytes -= 8;
+        if (i == 6) body.prefix_id.bytes = RIG_CAPACITY;
         rep->damaged = i == 7;
         rep->drop_wanted = i == 8;
         rep->seg->incomplete = i == 9;
@@ -162,7 +162,7 @@ static void seal_that_is_not_so_changes_nothing(void **state)
     rep->seg->integrity = LEAT_INTEGRITY_OK;
     assert_int_equal(rep->word.v, 6);
     assert_false(rep->settled);
-    assert_memory_equal(&rep->seg->extent, &before.extent, sizeof before.extent);
+    assert_memory_equal(&rep->seg->prefix_id, &before.prefix_id, sizeof before.prefix_id);
     assert_int_equal(rep->seg->state, before.state);
     rig_free(rig);
 }
@@ -201,10 +201,10 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
     trace("\n");
 }
 
-static leat_err adopt(struct rig *rig, unsigned owner, uint64_t id, struct leat_extent extent)
+static leat_err adopt(struct rig *rig, unsigned owner, uint64_t id, struct leat_prefix_id prefix_id)
 {
     return leat_backup_adopt(rig->backup, rig_log, (struct leat_epoch){owner},
-                             (struct leat_segment_id){id}, extent, 0, INT64_MIN, 9, on_adopted,
+                             (struct leat_segment_id){id}, prefix_id, 0, INT64_MIN, 9, on_adopted,
                              NULL);
 }
 
@@ -213,7 +213,7 @@ static void replica_trace(const struct rig *rig, const struct replica *rep)
     const struct leat_segment *seg = rep->seg;
     bool backups =
         seg->log_pointer == rep && seg->owner_actor == rig->backup->options.env->post->self;
-    trace("state %u %u role %u, %s, busy %u, %s\n", (unsigned)seg->state, seg->extent.bytes,
+    trace("state %u %u role %u, %s, busy %u, %s\n", (unsigned)seg->state, seg->prefix_id.bytes,
           (unsigned)seg->role, rep->adopting ? "on its way" : "stays", rep->busy,
           backups ? "the backup's" : "nobody's");
 }
@@ -329,9 +329,9 @@ static void adoption_that_can_not_be_is_refused(void **state)
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
     rep->word.v = 6;
     for (unsigned i = 0; i < 12; i++) {
-        struct leat_extent extent = rig->ends[3];
-        if (i == 3) extent.crc++;
-        if (i == 4) extent.bytes -= 8;
+        struct leat_prefix_id prefix_id = rig->ends[3];
+        if (i == 3) prefix_id.crc++;
+        if (i == 4) prefix_id.bytes -= 8;
         rep->damaged = i == 5;
         rep->drop_wanted = i == 6;
         rep->seg->incomplete = i == 7;
@@ -339,7 +339,7 @@ static void adoption_that_can_not_be_is_refused(void **state)
         rep->evicting = i == 9;
         rep->move_wanted = i == 10;
         if (i == 11) leat_mem_fail_at(1);
-        trace("%u: %s\n", i, leat_err_name(adopt(rig, i == 0 ? 5 : 6, i == 1 ? 8 : 7, extent)));
+        trace("%u: %s\n", i, leat_err_name(adopt(rig, i == 0 ? 5 : 6, i == 1 ? 8 : 7, prefix_id)));
         if (i == 2) { /* that one was */
             rig_stored(rig, LEAT_STORE_STAMP, LEAT_E_DISK);
             assert_false(rep->adopting);
@@ -450,7 +450,7 @@ static void own_segment_becomes_a_replica(void **state)
         seg->state = LEAT_SEGMENT_CLOSED;
         seg->role = LEAT_SEGMENT_OWN;
         seg->version = 4;
-        seg->extent = rig->ends[3];
+        seg->prefix_id = rig->ends[3];
         seg->integrity = way == 2 ? LEAT_INTEGRITY_MISSING : LEAT_INTEGRITY_OK;
         if (way == 3) rig->world->nodes[1].deleted = rig_log.stream;
         if (way == 4) leat_mem_fail_at(1);
@@ -460,7 +460,7 @@ static void own_segment_becomes_a_replica(void **state)
         trace("%s\n", leat_err_name(rc));
         if (!rc) {
             const struct replica *rep = rig_replica(rig, 7);
-            assert_int_equal(rep->flushed, seg->extent.bytes);
+            assert_int_equal(rep->flushed, seg->prefix_id.bytes);
             assert_int_equal(rep->damaged, way == 1 || way == 2);
             assert_int_equal(seg->role, LEAT_SEGMENT_REPLICA);
             assert_ptr_equal(seg->post, rig->backup->options.env->post);
@@ -566,7 +566,7 @@ static void info_trace(void *arg, const struct leat_replica_info *info)
     trace("s%llu e%u v%u state %u %u:%d from %llu to %llu/%lld writer %llu%s%s%s%s%s%s%s%s begins "
           "%u %u\n",
           (unsigned long long)info->segment.v, info->epoch.v, info->version, (unsigned)info->state,
-          info->extent.bytes, info->extent.crc != 0, (unsigned long long)info->base_offset,
+          info->prefix_id.bytes, info->prefix_id.crc != 0, (unsigned long long)info->base_offset,
           (unsigned long long)info->next_offset, (long long)info->max_timestamp_ms,
           (unsigned long long)info->writer, info->incomplete ? " part" : "",
           info->settled ? " settled" : "", info->damaged ? " damaged" : "",
@@ -608,7 +608,7 @@ static void one_of_each(struct rig *rig)
     flushed->seg->flushed = true;
     looked(rig, flushed, 1);
     flushed->looked[1] = flushed->looked[0];
-    flushed->looked[1].extent = rig->ends[0];
+    flushed->looked[1].prefix_id = rig->ends[0];
 }
 
 /* Goal: the report of each replica to recovery. */

@@ -30,7 +30,7 @@ static struct leat_segment *closed_one(struct rig *rig, uint64_t id, bool in_mem
                                  .state = LEAT_SEGMENT_CLOSED,
                                  .buffer = in_memory ? rig->buffers[id] : NULL,
                                  .file_offset = 65536 * (1 + id),
-                                 .extent = {5000, 77},
+                                 .prefix_id = {5000, 77},
                                  .next_offset = 1000 + id,
                                  .max_timestamp_ms = 2000 + (int64_t)id};
     return seg;
@@ -44,7 +44,7 @@ static struct rep_row row_of(const struct leat_segment *seg, uint64_t handle)
                             .epoch = seg->epoch,
                             .version = 1,
                             .state = seg->state,
-                            .extent = seg->extent};
+                            .prefix_id = seg->prefix_id};
 }
 
 /* A log of one closed segment, number 2, taken over by this node; nodes 1 and up have told nothing yet. */
@@ -145,7 +145,7 @@ static void row_is_judged_by_what_the_log_has(void **state)
                                .epoch = {cases[i].epoch},
                                .version = 1,
                                .state = cases[i].state,
-                               .extent = {(uint32_t)cases[i].bytes, cases[i].crc}};
+                               .prefix_id = {(uint32_t)cases[i].bytes, cases[i].crc}};
         rep_audit_all(rig_peer(rig, 1));
         rig_pass(rig, 20 * 1000);
         trace("%s\n", cases[i].what);
@@ -218,7 +218,7 @@ static void other_replica_of_a_segment_goes_when_there_are_enough(void **state)
                                   .epoch = {cases[i].epoch},
                                   .version = 1,
                                   .state = cases[i].state,
-                                  .extent = {cases[i].bytes, cases[i].crc}};
+                                  .prefix_id = {cases[i].bytes, cases[i].crc}};
             row_answer(rig, 3, &row, 1, 0);
             rig_free(rig);
         }
@@ -493,7 +493,7 @@ static void closed_segments_are_copied_at_their_rate(void **state)
     struct rig *rig = taken_over(1, 2, false);
     rig->primary->options.recopy_bytes_per_second = 1024 * 1024;
     rig->segs[2].capacity = 2 * 1024 * 1024;
-    rig->segs[2].extent.bytes = rep_set_find(rig->log, 2)->target = 5 * 256 * 1024;
+    rig->segs[2].prefix_id.bytes = rep_set_find(rig->log, 2)->target = 5 * 256 * 1024;
     row_answer(rig, 1, NULL, 0, 0);
     rig->quiet = true;
     while (rig->call_count == 0 || rig->calls[0].call->kind != LEAT_REP_OPEN)

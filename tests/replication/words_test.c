@@ -73,7 +73,7 @@ static struct rep_body body_of(const struct replica *rep)
                              .segment = seg->id,
                              .epoch = seg->epoch,
                              .version = seg->version,
-                             .extent = {scan.bytes, scan.crc},
+                             .prefix_id = {scan.bytes, scan.crc},
                              .next_offset = scan.next_offset,
                              .max_timestamp_ms = scan.max_timestamp_ms,
                              .owner = {WORLD_EPOCH}};
@@ -115,9 +115,9 @@ static void wrongs_of(const struct rep_body *good, struct wrong out[WRONGS])
     out[8].body.version--;
     for (unsigned i = 5; i <= 8; i++)
         out[i].rc = LEAT_E_STALE_EPOCH;
-    out[9].body.extent.crc ^= 1;
-    out[10].body.extent.bytes -= 8;
-    out[11].body.extent.bytes = UINT32_MAX - 7;
+    out[9].body.prefix_id.crc ^= 1;
+    out[10].body.prefix_id.bytes -= 8;
+    out[11].body.prefix_id.bytes = UINT32_MAX - 7;
     for (unsigned i = 9; i < WRONGS; i++)
         out[i].rc = LEAT_E_DAMAGED;
 }
@@ -130,7 +130,7 @@ static void is_as_it_was(const struct world *world, uint64_t handle,
     assert_int_equal(rep->busy, 0);
     assert_int_equal(rep->seg->state, before->state);
     assert_int_equal(rep->seg->version, before->version);
-    assert_int_equal(rep->seg->extent.bytes, before->extent.bytes);
+    assert_int_equal(rep->seg->prefix_id.bytes, before->prefix_id.bytes);
     assert_int_equal(rep->seg->incomplete, before->incomplete);
 }
 
@@ -215,8 +215,8 @@ static void hibernated_copy_is_resumed_for_its_writer_alone(void **state)
     assert_int_equal(rep->seg->state, LEAT_SEGMENT_OPEN);
     assert_int_equal(rep->seg->version, resume.version);
     struct rep_body again = body_of(rep);
-    assert_int_equal(again.extent.bytes, good.extent.bytes);
-    assert_int_equal(again.extent.crc, good.extent.crc);
+    assert_int_equal(again.prefix_id.bytes, good.prefix_id.bytes);
+    assert_int_equal(again.prefix_id.crc, good.prefix_id.crc);
     world_free(world);
 }
 
@@ -259,7 +259,7 @@ static void close_or_hibernate_that_the_disk_refuses_is_none(void **state)
             assert_int_equal(rep->seg->state, before.state);
             assert_int_equal(rep->seg->incomplete, before.incomplete);
             assert_false(leat_backup_holds(world->nodes[1].backup, rep->seg->log, rep->seg->id,
-                                           good.extent));
+                                           good.prefix_id));
             world_free(world);
         }
 }
@@ -324,8 +324,8 @@ static void all_is_heard(struct world *world, const struct leat_link_identity *o
     leat_msg_write_bool(&writer, true);
     hear(world, own, LEAT_REP_AUDIT, control, writer.used);
     leat_backup_stream_deleted(backup, body->log.stream + 77);
-    assert_false(leat_backup_holds(backup, body->log, body->segment, body->extent));
-    assert_int_equal(leat_backup_look_any(backup, body->log, body->segment, body->extent),
+    assert_false(leat_backup_holds(backup, body->log, body->segment, body->prefix_id));
+    assert_int_equal(leat_backup_look_any(backup, body->log, body->segment, body->prefix_id),
                      LEAT_E_NOT_FOUND);
 }
 
@@ -433,8 +433,8 @@ static void adopt_head(bool fence)
         assert_true(fenced && rep->seg->state < LEAT_SEGMENT_HIBERNATED);
     }
     assert_int_equal(leat_backup_adopt(backup, rep->seg->log, (struct leat_epoch){UINT32_MAX},
-                                       rep->seg->id, (struct leat_extent){scan.bytes, scan.crc}, 0,
-                                       INT64_MIN, 0, on_adopted, &seg),
+                                       rep->seg->id, (struct leat_prefix_id){scan.bytes, scan.crc},
+                                       0, INT64_MIN, 0, on_adopted, &seg),
                      LEAT_OK);
     world_run(world, 500 * 1000);
     assert_non_null(seg);
@@ -443,8 +443,8 @@ static void adopt_head(bool fence)
     assert_int_equal(seg->base_offset, scan.base_offset);
     assert_int_equal(seg->next_offset, scan.next_offset);
     assert_int_equal(seg->max_timestamp_ms, scan.max_timestamp_ms);
-    assert_int_equal(seg->extent.bytes, scan.bytes);
-    assert_int_equal(seg->extent.crc, scan.crc);
+    assert_int_equal(seg->prefix_id.bytes, scan.bytes);
+    assert_int_equal(seg->prefix_id.crc, scan.crc);
     world_free(world);
 }
 

@@ -97,19 +97,19 @@ static void compare_segment(void *arg, const struct leat_rep_segment_status *sta
         }
         const struct leat_segment *copy = replica_of(node, set);
         if (!copy) continue;
-        LEAT_ASSERT_CMP(copy->extent.bytes, ==, set->seg->extent.bytes);
-        LEAT_ASSERT_CMP(copy->extent.crc, ==, set->seg->extent.crc);
+        LEAT_ASSERT_CMP(copy->prefix_id.bytes, ==, set->seg->prefix_id.bytes);
+        LEAT_ASSERT_CMP(copy->prefix_id.crc, ==, set->seg->prefix_id.crc);
         LEAT_ASSERT_CMP(copy->base_offset, ==, set->seg->base_offset);
         LEAT_ASSERT_CMP(copy->next_offset, ==, set->seg->next_offset);
         const uint8_t *here = bytes_of(set->seg), *there = bytes_of(copy);
-        if (memcmp(here, there, copy->extent.bytes) == 0) continue;
+        if (memcmp(here, there, copy->prefix_id.bytes) == 0) continue;
         uint32_t at = 0;
         while (here[at] == there[at])
             at++;
         fprintf(stderr,
                 "log %u segment %llu: node %u differs from byte %u of %u (in memory %d %d)\n",
                 compare->log->ref.streamlet, (unsigned long long)status->segment.v, node->number,
-                at, copy->extent.bytes, copy->buffer != NULL, set->seg->buffer != NULL);
+                at, copy->prefix_id.bytes, copy->buffer != NULL, set->seg->buffer != NULL);
         abort();
     }
 }

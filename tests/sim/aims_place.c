@@ -17,7 +17,7 @@ static bool entry_peek(const struct scenario *scenario, const struct leat_segmen
 {
     char path[32];
     snprintf(path, sizeof path, "store/%u", seg->file_number);
-    return at + sizeof *out_entry <= seg->extent.bytes &&
+    return at + sizeof *out_entry <= seg->prefix_id.bytes &&
            sim_disk_peek(scenario->victim->disk, path, seg->file_offset + at, out_entry,
                          sizeof *out_entry);
 }

@@ -29,7 +29,7 @@ enum { TASKS_MAX = 256, ROWS_MAX = LEAT_TAIL_ROWS_MAX };
 struct asked {
     struct leat_log_ref log;
     uint64_t segment;
-    struct leat_extent extent;
+    struct leat_prefix_id prefix_id;
     bool before;          /* not the log's last segment, but the one in front */
     uint32_t node, epoch; /* who is asked; whose log it was then */
     uint64_t incarnation; /* ... and which node was asked */
@@ -75,7 +75,7 @@ static bool is_closed(const struct leat_replica_seen *rep)
            !rep->dropping && !rep->drop_wanted && !rep->move_wanted;
 }
 
-static bool same(struct leat_extent a, struct leat_extent b)
+static bool same(struct leat_prefix_id a, struct leat_prefix_id b)
 {
     return a.bytes == b.bytes && a.crc == b.crc;
 }
@@ -87,7 +87,8 @@ static unsigned counted(const struct leat_backup *backup, const struct asked *as
     unsigned count = 0;
     while (leat_backup_see_of(backup, asked->log, &rep))
         count += is_closed(&rep) && rep.seg->id.v == asked->segment &&
-                 same(rep.seg->extent, asked->extent) && !rep.seg->provisional && rep.word.v == 0;
+                 same(rep.seg->prefix_id, asked->prefix_id) && !rep.seg->provisional &&
+                 rep.word.v == 0;
     return count;
 }
 
@@ -147,7 +148,7 @@ static void asked_note(struct scenario *scenario, unsigned leader,
         struct asked *asked = &seen[leader].asked[seen[leader].asked_count++];
         *asked = (struct asked){.log = log.ref,
                                 .segment = log.tail.segment - task.before,
-                                .extent = task.before ? log.before : log.tail.extent,
+                                .prefix_id = task.before ? log.before : log.tail.prefix_id,
                                 .before = task.before,
                                 .node = task.node,
                                 .epoch = ownership_of(coordinator, log.ref).epoch,
@@ -174,7 +175,7 @@ static void asked_see(struct scenario *scenario, unsigned leader,
                      "A1 lost-write: %s has segment %llu of log id %u/%u/%u, %u bytes, for an "
                      "attempt of recovery that is not committed, and counts it as part of the log",
                      server->name, (unsigned long long)asked->segment, asked->log.stream,
-                     asked->log.streamlet, asked->log.log, asked->extent.bytes);
+                     asked->log.streamlet, asked->log.log, asked->prefix_id.bytes);
     }
 }
 
@@ -193,7 +194,7 @@ static bool was_told(const struct told *told, uint32_t node, const struct leat_s
 {
     for (uint32_t i = 0; i < told->first; i++)
         if (told->nodes[i] == node && told->rows[i]->segment == seg->id.v &&
-            same(told->rows[i]->extent, seg->extent))
+            same(told->rows[i]->prefix_id, seg->prefix_id))
             return true;
     return false;
 }
@@ -207,7 +208,7 @@ static void untold_add(struct told *told, uint32_t node, const struct leat_segme
                                      .kind = LEAT_REPLICA_CLOSED,
                                      .epoch = seg->epoch,
                                      .version = seg->version,
-                                     .extent = seg->extent,
+                                     .prefix_id = seg->prefix_id,
                                      .base_offset = seg->base_offset,
                                      .next_offset = seg->next_offset,
                                      .provisional = seg->provisional};
@@ -271,7 +272,8 @@ static bool has_no_records(const struct told *told, uint64_t segment)
 static bool any_told(const struct told *told, const struct leat_replica_row *row)
 {
     for (uint32_t i = 0; i < told->first; i++)
-        if (told->rows[i]->segment == row->segment && same(told->rows[i]->extent, row->extent))
+        if (told->rows[i]->segment == row->segment &&
+            same(told->rows[i]->prefix_id, row->prefix_id))
             return true;
     return false;
 }
@@ -402,15 +404,15 @@ static void left_see(struct scenario *scenario, const struct leat_coordinator *c
 
 /* ---- what is there is given ---- */
 
-static bool is_whole(const struct leat_replica_seen *rep, struct leat_extent extent)
+static bool is_whole(const struct leat_replica_seen *rep, struct leat_prefix_id prefix_id)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
     if (rep->damaged || rep->dropping || rep->drop_wanted || rep->move_wanted || rep->adopting ||
-        seg->incomplete || !seg->buffer || seg->capacity < extent.bytes)
+        seg->incomplete || !seg->buffer || seg->capacity < prefix_id.bytes)
         return false;
-    leat_scan_segment(seg->buffer, extent.bytes, &scan);
-    return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;
+    leat_scan_segment(seg->buffer, prefix_id.bytes, &scan);
+    return scan.started && scan.bytes == prefix_id.bytes && scan.crc == prefix_id.crc;
 }
 
 static void damaged_see(struct scenario *scenario, const struct leat_coordinator *coordinator,
@@ -422,7 +424,7 @@ static void damaged_see(struct scenario *scenario, const struct leat_coordinator
     struct leat_replica_seen rep = {0};
     while (leat_backup_see_of(backup_of(server), asked->log, &rep)) {
         if (rep.seg->id.v != asked->segment) continue;
-        if (is_whole(&rep, asked->extent))
+        if (is_whole(&rep, asked->prefix_id))
             whole++;
         else
             others++;

@@ -86,7 +86,8 @@ static const struct leat_segment *held_elsewhere(struct scenario *scenario,
             if (goes(&at) || other->id.v != seg->id.v ||
                 !leat_log_ref_equal(other->log, seg->log) || was_struck(server, other))
                 continue;
-            if (other->extent.bytes != seg->extent.bytes || other->extent.crc != seg->extent.crc)
+            if (other->prefix_id.bytes != seg->prefix_id.bytes ||
+                other->prefix_id.crc != seg->prefix_id.crc)
                 continue;
             *out_server = server;
             return other;
@@ -162,7 +163,7 @@ void sim_closed_flip(struct scenario *scenario, const struct leat_segment *seg, 
 static void rot_one(struct sim_server *server, const struct leat_segment *seg)
 {
     struct scenario *scenario = server->scenario;
-    uint32_t at = (uint32_t)sim_rng_below(&scenario->closed, seg->extent.bytes);
+    uint32_t at = (uint32_t)sim_rng_below(&scenario->closed, seg->prefix_id.bytes);
     uint64_t offset = seg->file_offset + at;
     const char *what = "a bit";
     const struct sim_rot *rot = rot_note(server, seg, at);
@@ -174,7 +175,7 @@ static void rot_one(struct sim_server *server, const struct leat_segment *seg)
         sim_fault_struck(scenario->world, SIM_FAULT_CLOSED_CUT);
         what = "the file's end";
     } else if (sim_rng_chance(&scenario->closed, SECTOR_PER_MILLE)) {
-        for (uint32_t i = 0; i < 512 && at + i < seg->extent.bytes; i++)
+        for (uint32_t i = 0; i < 512 && at + i < seg->prefix_id.bytes; i++)
             flip(server, path, offset + i, (unsigned)sim_rng_between(&scenario->closed, 1, 255));
         what = "a sector";
     } else {
@@ -187,7 +188,7 @@ static void rot_one(struct sim_server *server, const struct leat_segment *seg)
               "at %u of %u",
               server->name, what, (unsigned long long)seg->id.v, seg->log.stream,
               seg->log.streamlet, seg->log.log,
-              seg->role == LEAT_SEGMENT_REPLICA ? "a copy" : "its own", at, seg->extent.bytes);
+              seg->role == LEAT_SEGMENT_REPLICA ? "a copy" : "its own", at, seg->prefix_id.bytes);
 }
 
 /* Its copy was struck on a machine other than these two. */
@@ -411,7 +412,7 @@ static bool is_repaired(const struct sim_rot *rot)
         if (seg->id.v != rot->segment || !leat_log_ref_equal(seg->log, rot->log)) continue;
         snprintf(path, sizeof path, "store/%u", seg->file_number);
         if (strcmp(path, rot->path) != 0 || rot->offset < seg->file_offset ||
-            rot->offset >= seg->file_offset + seg->extent.bytes)
+            rot->offset >= seg->file_offset + seg->prefix_id.bytes)
             continue;
         return sim_disk_peek(rot->server->disk, path, rot->offset, &byte, 1) && byte == rot->byte;
     }

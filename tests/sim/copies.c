@@ -187,8 +187,8 @@ static bool bytes_equal(const struct leat_segment *a, const struct leat_segment 
                         uint32_t *out_at)
 {
     static const uint8_t zeros[4096];
-    for (uint32_t at = 0, bytes; at < a->extent.bytes; at += bytes) {
-        bytes = a->extent.bytes - at;
+    for (uint32_t at = 0, bytes; at < a->prefix_id.bytes; at += bytes) {
+        bytes = a->prefix_id.bytes - at;
         if (bytes > sizeof zeros) bytes = sizeof zeros;
         const uint8_t *of_a = piece_at(a, at, &bytes), *of_b = piece_at(b, at, &bytes);
         if (of_a != of_b && memcmp(of_a ? of_a : zeros, of_b ? of_b : zeros, bytes) != 0) {
@@ -207,7 +207,8 @@ static void copy_compare(struct scenario *scenario, const struct sim_server *own
     uint8_t byte;
     if (server->corrupt || owner->corrupt) return;
     scenario->compared++;
-    bool same = copy->extent.bytes == own->extent.bytes && copy->extent.crc == own->extent.crc &&
+    bool same = copy->prefix_id.bytes == own->prefix_id.bytes &&
+                copy->prefix_id.crc == own->prefix_id.crc &&
                 copy->base_offset == own->base_offset && copy->next_offset == own->next_offset;
     if (!byte_at(own, 0, &byte) || !byte_at(copy, 0, &byte)) return;
     if (same && bytes_equal(own, copy, &at)) return;
@@ -222,8 +223,8 @@ static void copy_compare(struct scenario *scenario, const struct sim_server *own
              "A1 lost-write: copies differ: segment %llu of log id %u/%u/%u, closed, at %s: %u "
              "bytes to %llu, the owner has %u to %llu; other bytes from %u on",
              (unsigned long long)own->id.v, own->log.stream, own->log.streamlet, own->log.log,
-             server->name, copy->extent.bytes, (unsigned long long)copy->next_offset,
-             own->extent.bytes, (unsigned long long)own->next_offset, at);
+             server->name, copy->prefix_id.bytes, (unsigned long long)copy->next_offset,
+             own->prefix_id.bytes, (unsigned long long)own->next_offset, at);
 }
 
 static const struct sim_server *server_of(const struct scenario *scenario, uint64_t incarnation)

@@ -58,8 +58,8 @@ static void end_note(struct leat_log_ref log, const struct leat_machine_log *as)
 static bool is_behind(const struct leat_tail_record *left, const struct leat_tail_record *end)
 {
     if (end->segment == UINT64_MAX || left->segment > end->segment) return true;
-    return left->segment == end->segment && end->extent.bytes > 0 &&
-           left->extent.bytes > end->extent.bytes;
+    return left->segment == end->segment && end->prefix_id.bytes > 0 &&
+           left->prefix_id.bytes > end->prefix_id.bytes;
 }
 
 /* The rows of the log that earlier owners wrote, before its epoch, as a recovery would be told. */
@@ -83,7 +83,7 @@ static void rows_fill(const struct scenario *scenario, struct leat_log_ref log,
                                                  .kind = LEAT_REPLICA_CLOSED,
                                                  .epoch = seg->epoch,
                                                  .version = seg->version,
-                                                 .extent = seg->extent,
+                                                 .prefix_id = seg->prefix_id,
                                                  .base_offset = seg->base_offset,
                                                  .next_offset = seg->next_offset,
                                                  .provisional = seg->provisional};
@@ -106,8 +106,8 @@ static void opened_see(struct scenario *scenario, struct leat_log_ref log,
              "owners of before have would be kept up to segment %llu, %u bytes, and it was decided "
              "to end in segment %lld, %u bytes",
              record->stamp_epoch.v, log.stream, log.streamlet, log.log,
-             (unsigned long long)left.end.segment, left.end.extent.bytes,
-             (long long)end->tail.segment, end->tail.extent.bytes);
+             (unsigned long long)left.end.segment, left.end.prefix_id.bytes,
+             (long long)end->tail.segment, end->tail.prefix_id.bytes);
 }
 
 static void tables_see(struct scenario *scenario, const struct leat_machine *machine)

@@ -109,7 +109,7 @@ static void decided_say(const struct leat_log_record *record)
         row_say(SIM_LIFE_DECIDED, "cluster", tail->next_offset,
                 "decided end: offset %llu, segment %llu with %u bytes",
                 (unsigned long long)tail->next_offset, (unsigned long long)tail->segment,
-                tail->extent.bytes);
+                tail->prefix_id.bytes);
 }
 
 static bool is_newer(uint32_t epoch, const struct leat_log_record *record)

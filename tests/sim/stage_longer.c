@@ -150,7 +150,7 @@ static uint32_t decided_bytes(const struct sim_server *server)
     const struct leat_machine_log *row = leat_machine_log_find(
         leat_coordinator_tables(leat_node_coordinator(server->node)), ref_of_log(), &stream);
     if (!row || row->record.opened || row->record.tail.segment != stage.segment) return 0;
-    return row->record.tail.extent.bytes;
+    return row->record.tail.prefix_id.bytes;
 }
 
 static void die(struct sim_server *server, uint64_t away_us)

@@ -134,7 +134,7 @@ static bool power_strikes(const struct leat_copy_seen *copy, const struct leat_s
         !leat_backup_see(backup, copy->handle, &rep) || !rep.seg)
         return false;
     if (world->now_us < trap.until_us) return false; /* one at a time */
-    if (end < seg->extent.bytes) return false;
+    if (end < seg->prefix_id.bytes) return false;
     trap.server = server;
     trap.log = seg->log;
     trap.segment = seg->id;

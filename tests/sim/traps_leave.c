@@ -87,7 +87,8 @@ static bool has_whole(const struct sim_server *server, const struct leat_segment
         if (rep.dropping || rep.drop_wanted || rep.damaged) continue;
         const struct leat_segment *seg = rep.seg;
         if (seg->id.v == own->id.v && seg->state == LEAT_SEGMENT_CLOSED && !seg->incomplete &&
-            seg->extent.bytes == own->extent.bytes && seg->extent.crc == own->extent.crc)
+            seg->prefix_id.bytes == own->prefix_id.bytes &&
+            seg->prefix_id.crc == own->prefix_id.crc)
             return true;
     }
     return false;

@@ -73,8 +73,9 @@ static const struct leat_segment *copy_at(const struct sim_server *server,
     const struct leat_segment *copy;
     while ((copy = closed_next(server, &at)))
         if (copy->role == LEAT_SEGMENT_REPLICA && copy->id.v == seg->id.v &&
-            leat_log_ref_equal(copy->log, seg->log) && copy->extent.bytes == seg->extent.bytes &&
-            copy->extent.crc == seg->extent.crc)
+            leat_log_ref_equal(copy->log, seg->log) &&
+            copy->prefix_id.bytes == seg->prefix_id.bytes &&
+            copy->prefix_id.crc == seg->prefix_id.crc)
             return copy;
     return NULL;
 }
@@ -127,7 +128,7 @@ static void strike(struct sim_server *owner, struct sim_server *leader, struct s
                    uint32_t stream)
 {
     struct sim_world *world = trap.scenario->world;
-    uint32_t at = (uint32_t)sim_rng_below(&trap.rng, own->extent.bytes);
+    uint32_t at = (uint32_t)sim_rng_below(&trap.rng, own->prefix_id.bytes);
     trap.owner = place_of(owner, own, at);
     trap.other = place_of(leader, other, at);
     trap.third = third;

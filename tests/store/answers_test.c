@@ -130,7 +130,7 @@ static void answers_stamp_of_what_is_open_in_its_file(void **state)
         assert_int_equal(row->writer, 77);
         start_again(bench, mine, true);
         assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_MARK);
-        assert_int_equal(found_of(bench, mine)->scan.bytes, last_extent(mine).bytes);
+        assert_int_equal(found_of(bench, mine)->scan.bytes, last_prefix_id(mine).bytes);
         bench_free(bench);
     }
 }
@@ -145,7 +145,7 @@ static void answers_stamp_of_what_was_cut(void **state)
     assert_true(write_some(mine, 3));
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     start_again(bench, mine, false);
-    struct leat_extent cut = mine->extents[0];
+    struct leat_prefix_id cut = mine->prefix_ids[0];
     assert_int_equal(leat_store_cut(bench->store, mine->seg, cut, 5000, 3), LEAT_OK);
     ask(bench, mine, LEAT_STORE_STAMP);
     mine->req.version = 4;
@@ -155,8 +155,8 @@ static void answers_stamp_of_what_was_cut(void **state)
     assert_int_equal(row->state, LEAT_SEGMENT_CLOSED);
     assert_int_equal(row->flags, LEAT_ROW_FLUSHED | LEAT_ROW_INCOMPLETE);
     assert_int_equal(row->version, 4);
-    assert_int_equal(row->extent_bytes, cut.bytes);
-    assert_int_equal(row->extent_crc, cut.crc);
+    assert_int_equal(row->prefix_id_bytes, cut.bytes);
+    assert_int_equal(row->prefix_id_crc, cut.crc);
     assert_int_equal(row->next_offset, 5000);
     bench_free(bench);
 }
@@ -170,7 +170,8 @@ static void answers_stamp_of_what_was_cut_in_memory(void **state)
     assert_true(write_some(mine, 3));
     start_again(bench, mine, true);
     assert_non_null(mine->seg->buffer);
-    assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->extents[0], 5000, 3), LEAT_OK);
+    assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->prefix_ids[0], 5000, 3),
+                     LEAT_OK);
     ask(bench, mine, LEAT_STORE_STAMP);
     mine->req.version = 4;
     fake_settle(&bench->world);
@@ -234,8 +235,8 @@ static void answers_repair_of_what_was_cut(void **state)
         assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         start_again(bench, mine, true);
         uint64_t end = mine->next_offset;
-        assert_int_equal(leat_store_cut(bench->store, mine->seg, last_extent(mine), end + more, 3),
-                         LEAT_OK);
+        assert_int_equal(
+            leat_store_cut(bench->store, mine->seg, last_prefix_id(mine), end + more, 3), LEAT_OK);
         assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
         leat_store_found_done(bench->store);
         if (more == 2) mine->seg->next_offset = end - 1;
@@ -262,7 +263,7 @@ static void answers_cut_amid_rounds(void **state)
         assert_int_equal(bench->store->rows_running, rows);
         assert_int_equal(bench->store->data_running, !rows);
         assert_true(leat_round_running(bench->store) && leat_round_busy(bench->store));
-        assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->extents[0], 9999, 0),
+        assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->prefix_ids[0], 9999, 0),
                          LEAT_E_AGAIN);
         assert_int_equal(leat_store_forget(bench->store, mine->seg), LEAT_E_AGAIN);
         assert_int_equal(leat_store_cut_done(bench->store), LEAT_E_AGAIN);
@@ -378,7 +379,7 @@ static void answers_found_segment_is_hibernated(void **state)
     const struct leat_row *row = row_of(bench, mine, true);
     assert_int_equal(row->state, LEAT_SEGMENT_HIBERNATED);
     assert_int_equal(row->flags, 0);
-    assert_int_equal(row->extent_bytes, last_extent(mine).bytes);
+    assert_int_equal(row->prefix_id_bytes, last_prefix_id(mine).bytes);
     leat_store_found_done(bench->store);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), LEAT_OK);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_DROP), LEAT_OK);
@@ -457,7 +458,7 @@ static void answers_cut_within_its_capacity(void **state)
     const uint32_t bytes[] = {0, 16384, 16385};
     for (unsigned i = 0; i < 3; i++) /* of the second it has other bytes */
         assert_int_equal(
-            leat_store_cut(bench->store, mine->seg, (struct leat_extent){bytes[i], 1}, 9999, 0),
+            leat_store_cut(bench->store, mine->seg, (struct leat_prefix_id){bytes[i], 1}, 9999, 0),
             i == 1 ? LEAT_E_DAMAGED : LEAT_E_INVALID);
     bench_free(bench);
 }
@@ -470,10 +471,10 @@ static void answers_memory_has_nothing_of_what_can_not_be(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     write_close(mine);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
-    uint32_t bytes = mine->seg->extent.bytes;
-    const uint32_t extents[] = {bytes, 0, 16385};
+    uint32_t bytes = mine->seg->prefix_id.bytes;
+    const uint32_t prefix_ids[] = {bytes, 0, 16385};
     for (unsigned i = 0; i < 3; i++) {
-        mine->seg->extent.bytes = extents[i];
+        mine->seg->prefix_id.bytes = prefix_ids[i];
         assert_int_equal(leat_repair_remembers(bench->store, leat_held_of(mine->seg)), i == 0);
     }
     bench_free(bench);
@@ -517,7 +518,7 @@ static void answers_commit_of_what_has_no_header(void **state)
     write_start(mine);
     assert_true(write_some(mine, 5));
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
-    assert_int_equal(leat_held_of(mine->seg)->in_file_bytes, last_extent(mine).bytes);
+    assert_int_equal(leat_held_of(mine->seg)->in_file_bytes, last_prefix_id(mine).bytes);
     assert_int_equal(leat_catalogue_row(&bench->store->cat, mine->seg->row)->state,
                      LEAT_SEGMENT_RESERVED);
     bench_free(bench);

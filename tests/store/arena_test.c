@@ -148,7 +148,7 @@ static void start_hibernates_open_replicas_from_a_private_copy(void **state)
             assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         mine->req.capacity = 65536;
         assert_int_equal(replica_ask(&side, mine, LEAT_STORE_STAMP, 9, false), LEAT_OK);
-        struct leat_extent extent = last_extent(mine);
+        struct leat_prefix_id prefix_id = last_prefix_id(mine);
         reopen_with(bench, &side);
         memset(side.arena.base, 0x55, ARENA); /* the zombie */
         size_t count;
@@ -160,8 +160,8 @@ static void start_hibernates_open_replicas_from_a_private_copy(void **state)
         assert_int_equal(found->seg->version, 9);
         assert_int_equal(found->seg->epoch.v, 3);
         assert_int_equal(found->seg->writer, 77);
-        assert_int_equal(found->scan.bytes, extent.bytes);
-        assert_int_equal(found->scan.crc, extent.crc);
+        assert_int_equal(found->scan.bytes, prefix_id.bytes);
+        assert_int_equal(found->scan.crc, prefix_id.crc);
         /* It is in the file, durably: a power cut now takes nothing. */
         fake_power_cut(&bench->world);
         bench_drop_store(bench);
@@ -169,7 +169,7 @@ static void start_hibernates_open_replicas_from_a_private_copy(void **state)
         found = leat_store_found_replicas(bench->store, &count);
         assert_int_equal(count, 1);
         assert_int_equal(found->kind, LEAT_FOUND_MARK);
-        assert_int_equal(found->scan.bytes, extent.bytes);
+        assert_int_equal(found->scan.bytes, prefix_id.bytes);
         side_fini(&side);
     }
 }
@@ -210,7 +210,7 @@ static void start_tells_a_torn_first_write_from_a_damaged_header(void **state)
     write_start(torn);
     torn->seg->buffer[128] ^= 1; /* in the header's payload, behind its ids */
     struct mine *damaged = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
-    damaged->committed_bytes = last_extent(damaged).bytes;
+    damaged->committed_bytes = last_prefix_id(damaged).bytes;
     assert_true(write_some(damaged, 20)); /* its trailer says that what was before is acked */
     damaged->seg->buffer[128] ^= 1;
     struct leat_scan scan;
@@ -408,8 +408,8 @@ static void start_calls_no_damaged_header_in_a_file_torn(void **state)
     side_add(&side);
     struct mine *mine = replica_new(&side, LEAT_DURABILITY_DISK, false);
     write_header(mine);
-    mine->extent_count = 1;
-    mine->extents[0] = (struct leat_extent){mine->writer.used, 0};
+    mine->prefix_id_count = 1;
+    mine->prefix_ids[0] = (struct leat_prefix_id){mine->writer.used, 0};
     mine->seg->buffer[128] ^= 1;
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     reopen_with(bench, &side);
@@ -431,9 +431,9 @@ static void start_calls_no_damaged_replica_a_shorter_one(void **state)
     side_init(&side, bench, 1);
     side_add(&side);
     struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
-    uint32_t before = last_extent(mine).bytes;
+    uint32_t before = last_prefix_id(mine).bytes;
     assert_true(write_some(mine, 20));
-    mine->committed_bytes = last_extent(mine).bytes;
+    mine->committed_bytes = last_prefix_id(mine).bytes;
     assert_true(write_some(mine, 20)); /* its trailer says that what was before is acked */
     mine->seg->buffer[before + LEAT_ENTRY_HEADER_BYTES] ^= 1;
     struct leat_scan scan;
@@ -489,14 +489,14 @@ static void arena_retired_is_over_when_its_last_buffer_has_gone(void **state)
     fake_settle(&bench->world);
     assert_false(side.retired);
     /* The open one's bytes go on in the node's own pool; its old place may be scribbled on. */
-    struct leat_extent extent = last_extent(open);
+    struct leat_prefix_id prefix_id = last_prefix_id(open);
     assert_int_equal(do_now(bench, open, LEAT_STORE_MOVE), LEAT_OK);
     memset(side.arena.base, 0x33, ARENA);
     fake_settle(&bench->world);
     assert_true(side.retired);
     struct leat_scan scan;
     leat_scan_segment(open->seg->buffer, open->seg->capacity, &scan);
-    assert_int_equal(scan.bytes, extent.bytes);
+    assert_int_equal(scan.bytes, prefix_id.bytes);
     fake_kill(&bench->world);
     bench_drop_store(bench);
     assert_int_equal(bench_open(bench, NULL), LEAT_OK);
@@ -504,7 +504,7 @@ static void arena_retired_is_over_when_its_last_buffer_has_gone(void **state)
     const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
     assert_int_equal(count, 2);
     assert_int_equal(found[0].kind, LEAT_FOUND_MARK);
-    assert_int_equal(found[0].scan.bytes, extent.bytes);
+    assert_int_equal(found[0].scan.bytes, prefix_id.bytes);
     assert_int_equal(found[1].kind, LEAT_FOUND_CLOSED);
     side_fini(&side);
 }

@@ -13,8 +13,8 @@ static struct mine *closed(struct bench *bench, uint32_t capacity)
     fake_settle(&bench->world);
     assert_int_equal(mine->rc, LEAT_OK);
     memset(mine->seg->buffer, (int)bench->count, capacity);
-    mine->extent_count = 1;
-    mine->extents[0] = (struct leat_extent){capacity, 99};
+    mine->prefix_id_count = 1;
+    mine->prefix_ids[0] = (struct leat_prefix_id){capacity, 99};
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     return mine;
 }
@@ -93,9 +93,9 @@ static void replica_is_hibernated_where_its_file_has_it(void **state)
     for (unsigned fails = 0; fails < 40; fails++) {
         struct bench *bench = bench_ready(70);
         struct mine *mine = replica(bench);
-        const struct leat_extent extent = last_extent(mine);
+        const struct leat_prefix_id prefix_id = last_prefix_id(mine);
         static uint8_t written[LEAT_SEGMENT_BYTES_MAX];
-        memcpy(written, mine->seg->buffer, extent.bytes);
+        memcpy(written, mine->seg->buffer, prefix_id.bytes);
         fake_kill(&bench->world);
         bench_drop_store(bench);
         if (fails) bench->world.fail_at = bench->world.op_count + fails;
@@ -109,9 +109,9 @@ static void replica_is_hibernated_where_its_file_has_it(void **state)
             const struct leat_segment *seg = found->seg;
             if (seg->state == LEAT_SEGMENT_HIBERNATED) {
                 hibernated++;
-                assert_int_equal(seg->extent.bytes, extent.bytes);
+                assert_int_equal(seg->prefix_id.bytes, prefix_id.bytes);
                 assert_memory_equal(fake_file(&bench->world, "store/0")->durable + seg->file_offset,
-                                    written, extent.bytes);
+                                    written, prefix_id.bytes);
             } else {
                 lost++;
                 assert_int_equal(found->kind, LEAT_FOUND_LOST);

@@ -31,13 +31,13 @@ static void segment_has_begun_with_its_whole_start_entry(void **state)
     const uint32_t commits[] = {at, at + LEAT_ENTRY_HEADER_BYTES - 1, at + LEAT_ENTRY_HEADER_BYTES,
                                 whole - 1, whole};
     for (unsigned i = 0; i < 5; i++) {
-        mine->extents[0].bytes = commits[i];
+        mine->prefix_ids[0].bytes = commits[i];
         assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         assert_int_equal(leat_held_of(mine->seg)->in_file_bytes, commits[i]);
         assert_int_equal(row_of(bench, mine)->state,
                          i < 4 ? LEAT_SEGMENT_RESERVED : LEAT_SEGMENT_OPEN);
     }
-    assert_int_equal(row_of(bench, mine)->extent_bytes, whole);
+    assert_int_equal(row_of(bench, mine)->prefix_id_bytes, whole);
     bench_free(bench);
     for (unsigned second = 0; second < 2; second++) { /* entries of other types begin nothing */
         bench = bench_ready(5 + second);
@@ -46,7 +46,7 @@ static void segment_has_begun_with_its_whole_start_entry(void **state)
         memcpy(&entry, other, sizeof entry);
         entry.type = LEAT_ENTRY_TRIM;
         memcpy(other, &entry, sizeof entry);
-        mine->extents[0].bytes = whole;
+        mine->prefix_ids[0].bytes = whole;
         assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         assert_int_equal(row_of(bench, mine)->state, LEAT_SEGMENT_RESERVED);
         bench_free(bench);
@@ -132,7 +132,7 @@ static void segment_that_a_start_reads_is_synced(void **state)
     assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_CLOSED);
     assert_true(found_of(bench, mine)->seg->flushed);
     assert_int_equal(row_in_file(bench, row)->flags, LEAT_ROW_FLUSHED);
-    assert_memory_equal(file->durable + at, file->now + at, last_extent(mine).bytes);
+    assert_memory_equal(file->durable + at, file->now + at, last_prefix_id(mine).bytes);
     bench_free(bench);
 }
 
@@ -219,13 +219,13 @@ static void other_bytes_of_the_same_length_are_not_taken(void **state)
     write_close(mine);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     uint64_t at = mine->seg->file_offset;
-    struct leat_extent extent = last_extent(mine);
+    struct leat_prefix_id prefix_id = last_prefix_id(mine);
     mine->writer = before;
     trim.first_segment = 2;
     put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
     write_close(mine);
-    assert_int_equal(last_extent(mine).bytes, extent.bytes);
-    assert_true(last_extent(mine).crc != extent.crc);
+    assert_int_equal(last_prefix_id(mine).bytes, prefix_id.bytes);
+    assert_true(last_prefix_id(mine).crc != prefix_id.crc);
     memcpy(fake_file(&bench->world, "store/0")->now + at, mine->seg->buffer, mine->seg->capacity);
     reopen_without_memory(bench);
     assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
@@ -256,11 +256,11 @@ static void who_waits_for_memory_is_looked_at_soon(void **state)
 static void segment_ends_in_its_trailer(void **state)
 {
     (void)state;
-    static const uint32_t extents[] = {LEAT_ENTRY_HEADER_BYTES - 1, LEAT_ENTRY_HEADER_BYTES};
+    static const uint32_t prefix_ids[] = {LEAT_ENTRY_HEADER_BYTES - 1, LEAT_ENTRY_HEADER_BYTES};
     for (unsigned i = 0; i < 2; i++) {
         struct bench *bench = bench_ready(44 + i);
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
-        mine->extents[0] = (struct leat_extent){extents[i], 99};
+        mine->prefix_ids[0] = (struct leat_prefix_id){prefix_ids[i], 99};
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         reopen(bench, false);
         assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
@@ -422,7 +422,7 @@ static void end_of_a_full_segment_is_not_torn(void **state)
     while (writer->capacity - writer->used > LEAT_ENTRY_HEADER_BYTES + LEFT)
         (void)leat_entry_seal(writer, 0);
     seal(full);
-    assert_int_equal(last_extent(full).bytes, CAPACITY - LEFT);
+    assert_int_equal(last_prefix_id(full).bytes, CAPACITY - LEFT);
     assert_int_equal(do_now(bench, full, LEAT_STORE_COMMIT), LEAT_OK);
     reopen_without_memory(bench);
     const struct leat_found *found = found_of(bench, full);

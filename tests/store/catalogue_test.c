@@ -13,7 +13,7 @@ static struct leat_row good_row(void)
                              .capacity = 65536,
                              .slot_file = 3,
                              .slot_unit = 8,
-                             .extent_bytes = 65536};
+                             .prefix_id_bytes = 65536};
 }
 
 /* Goal: a row is whole on one side of each bound and damaged on the other; one that is free may say anything. */
@@ -37,8 +37,8 @@ static void catalogue_rows_have_their_bounds(void **state)
         {FIELD(capacity), 65536 + 1, false},
         {FIELD(capacity), 65536 * 3, false},
         {FIELD(capacity), LEAT_SEGMENT_BYTES_MAX * 2, false},
-        {FIELD(extent_bytes), 65537, false},
-        {FIELD(extent_bytes), 0, true},
+        {FIELD(prefix_id_bytes), 65537, false},
+        {FIELD(prefix_id_bytes), 0, true},
         {FIELD(slot_file), LEAT_STORE_FILES_MAX - 1, true},
         {FIELD(slot_file), LEAT_STORE_FILES_MAX, false},
         {FIELD(slot_unit), 65536 - 4, true},
@@ -71,13 +71,13 @@ static void catalogue_rows_have_their_bounds(void **state)
          capacity *= 2) {
         struct leat_row row = good_row();
         row.capacity = capacity;
-        row.extent_bytes = capacity;
+        row.prefix_id_bytes = capacity;
         row.slot_unit = capacity / LEAT_SLOT_UNIT_BYTES;
         leat_row_seal(&row, 0);
         assert_true(leat_row_valid(&row, 0));
     }
     struct leat_row large = good_row();
-    large.capacity = large.extent_bytes = LEAT_SEGMENT_BYTES_MAX * 2;
+    large.capacity = large.prefix_id_bytes = LEAT_SEGMENT_BYTES_MAX * 2;
     large.slot_unit = 0;
     leat_row_seal(&large, 0);
     assert_false(leat_row_valid(&large, 0));
@@ -99,7 +99,7 @@ static void catalogue_row_of_too_little_is_damaged(void **state)
     for (unsigned i = 0; i < 3; i++) {
         struct leat_row small = good_row();
         small.capacity = i * LEAT_SEGMENT_BYTES_MIN / 2;
-        small.extent_bytes = small.slot_unit = 0;
+        small.prefix_id_bytes = small.slot_unit = 0;
         leat_row_seal(&small, 0);
         assert_int_equal(leat_row_valid(&small, 0), i == 2);
     }

@@ -56,8 +56,8 @@ static void pool_with_a_step_at_hand_asks_for_none(void **state)
         assert_false(mine->busy);
     }
     for (unsigned i = 0; i < FLUSHED; i++) {
-        bench->mine[i].extent_count = 1;
-        bench->mine[i].extents[0] = (struct leat_extent){100, 99};
+        bench->mine[i].prefix_id_count = 1;
+        bench->mine[i].prefix_ids[0] = (struct leat_prefix_id){100, 99};
         assert_int_equal(do_now(bench, &bench->mine[i], LEAT_STORE_CLOSE), LEAT_OK);
         leat_held_move(leat_held_of(bench->mine[i].seg), LEAT_HELD_CACHED, &store->cached);
     }
@@ -116,8 +116,8 @@ static void memory_past_the_limit_goes_first(void **state)
     leat_pool_limit_set(&store->pool, LEAT_ARENA_STEP_BYTES);
     assert_true(leat_flush_pressed(store));
     store->started = false;
-    mine[8]->extent_count = 1;
-    mine[8]->extents[0] = (struct leat_extent){100, 99};
+    mine[8]->prefix_id_count = 1;
+    mine[8]->prefix_ids[0] = (struct leat_prefix_id){100, 99};
     assert_int_equal(do_now(bench, mine[8], LEAT_STORE_CLOSE), LEAT_OK);
     struct leat_held *held = leat_held_of(mine[8]->seg);
     leat_held_move(held, LEAT_HELD_CACHED, &store->cached);
@@ -343,7 +343,7 @@ static void cut_segment_begins_where_its_bytes_say(void **state)
     }
     bench->world.fail_at = 0;
     struct leat_segment *seg = found->seg;
-    assert_int_equal(leat_store_cut(bench->store, seg, last_extent(mine), mine->next_offset, 0),
+    assert_int_equal(leat_store_cut(bench->store, seg, last_prefix_id(mine), mine->next_offset, 0),
                      LEAT_OK);
     assert_int_equal(seg->base_offset, mine->id.v * 1000);
     bench_free(bench);
@@ -417,7 +417,7 @@ static void cut_leaves_others_alone(void **state)
     reopen(bench, false);
     struct leat_segment *seg = found_of(bench, cut)->seg;
     struct leat_held *held = leat_held_of(found_of(bench, open)->seg);
-    assert_int_equal(leat_store_cut(bench->store, seg, last_extent(cut), cut->next_offset, 0),
+    assert_int_equal(leat_store_cut(bench->store, seg, last_prefix_id(cut), cut->next_offset, 0),
                      LEAT_OK);
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
     assert_int_equal(leat_held_of(seg)->where, LEAT_HELD_DIRTY);

@@ -3,10 +3,11 @@
 #include "tests/store/store_bench.h"
 
 /* ---- crashes at random points ---- */
-static bool known_extent(const struct mine *mine, struct leat_extent extent)
+static bool known_prefix_id(const struct mine *mine, struct leat_prefix_id prefix_id)
 {
-    for (unsigned i = 0; i < mine->extent_count; i++)
-        if (mine->extents[i].bytes == extent.bytes && mine->extents[i].crc == extent.crc)
+    for (unsigned i = 0; i < mine->prefix_id_count; i++)
+        if (mine->prefix_ids[i].bytes == prefix_id.bytes &&
+            mine->prefix_ids[i].crc == prefix_id.crc)
             return true;
     return false;
 }
@@ -15,7 +16,7 @@ static bool known_extent(const struct mine *mine, struct leat_extent extent)
 static void check_mine(struct bench *bench, struct mine *mine, bool power)
 {
     const struct leat_found *found = found_of(bench, mine);
-    bool started = mine->extent_count != 0;
+    bool started = mine->prefix_id_count != 0;
     bool disk = mine->durability == LEAT_DURABILITY_DISK;
     if (mine->dropped || mine->gone) {
         assert_true(mine->gone || !found);
@@ -28,7 +29,7 @@ static void check_mine(struct bench *bench, struct mine *mine, bool power)
     }
     if (mine->drop_asked && !found) return;
     /* Acked: what the level promises to have survived this crash. */
-    struct leat_extent last = last_extent(mine);
+    struct leat_prefix_id last = last_prefix_id(mine);
     uint32_t acked = disk || power ? mine->committed_bytes : last.bytes;
     bool promised = disk ? mine->committed_bytes != 0 : !power;
     if (mine->hibernated || (mine->closed && (mine->flushed || disk))) {
@@ -45,11 +46,11 @@ static void check_mine(struct bench *bench, struct mine *mine, bool power)
             mine->busy, mine->state, mine->hibernated, mine->closed, mine->flushed, power);
     if (promised) assert_int_not_equal(found->kind, LEAT_FOUND_LOST);
     if (found->kind == LEAT_FOUND_LOST) return;
-    assert_true(known_extent(mine, found->seg->extent));
-    assert_true(found->seg->extent.bytes >= acked);
+    assert_true(known_prefix_id(mine, found->seg->prefix_id));
+    assert_true(found->seg->prefix_id.bytes >= acked);
     /* A mark says where the log ends: never short of what was acked at its level. */
     if (found->kind == LEAT_FOUND_MARK && !disk)
-        assert_int_equal(found->seg->extent.bytes, last.bytes);
+        assert_int_equal(found->seg->prefix_id.bytes, last.bytes);
     if (mine->closed && promised && acked == last.bytes)
         assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
     if (found->kind == LEAT_FOUND_CLOSED) assert_true(mine->close_asked);
@@ -125,11 +126,11 @@ static void adopt(struct bench *bench)
         }
         struct mine mine = bench->mine[i];
         if (one->kind == LEAT_FOUND_MARK) {
-            assert_int_equal(
-                leat_store_cut(bench->store, one->seg, one->seg->extent, one->seg->next_offset, 1),
-                LEAT_OK);
-            if (one->seg->extent.bytes != last_extent(&mine).bytes)
-                mine.extents[mine.extent_count++] = one->seg->extent;
+            assert_int_equal(leat_store_cut(bench->store, one->seg, one->seg->prefix_id,
+                                            one->seg->next_offset, 1),
+                             LEAT_OK);
+            if (one->seg->prefix_id.bytes != last_prefix_id(&mine).bytes)
+                mine.prefix_ids[mine.prefix_id_count++] = one->seg->prefix_id;
         }
         mine = (struct mine){.seg = one->seg,
                              .log = mine.log,
@@ -141,9 +142,9 @@ static void adopt(struct bench *bench)
                              .close_asked = true,
                              .flushed = one->seg->flushed,
                              .state = LEAT_SEGMENT_CLOSED,
-                             .extents = {one->seg->extent},
-                             .extent_count = 1};
-        mine.committed_bytes = one->seg->flushed ? one->seg->extent.bytes : 0;
+                             .prefix_ids = {one->seg->prefix_id},
+                             .prefix_id_count = 1};
+        mine.committed_bytes = one->seg->flushed ? one->seg->prefix_id.bytes : 0;
         one->seg->owner_actor = 0;
         kept[kept_count++] = mine;
     }
@@ -153,7 +154,7 @@ static void adopt(struct bench *bench)
     for (unsigned i = 0; i < kept_count; i++)
         if (!kept[i].seg->buffer) {
             bench->mine[i].flushed = true;
-            bench->mine[i].committed_bytes = last_extent(&kept[i]).bytes;
+            bench->mine[i].committed_bytes = last_prefix_id(&kept[i]).bytes;
         }
     free(kept);
     leat_store_found_done(bench->store);
@@ -302,9 +303,9 @@ static void store_commits_of_one_round_are_written_as_far_as_they_reach(void **s
         while (fake_event_step(&bench->world)) {
         } /* its round begins; what comes now waits */
         assert_true(write_some(mine, 180));
-        uint32_t middle = last_extent(mine).bytes;
+        uint32_t middle = last_prefix_id(mine).bytes;
         assert_true(write_some(mine, 120));
-        struct leat_extent end = last_extent(mine);
+        struct leat_prefix_id end = last_prefix_id(mine);
         assert_true(middle - from > LEAT_BLOCK_BYTES && end.bytes - middle > LEAT_BLOCK_BYTES);
         struct mine first = *mine, second = *mine;
         if (larger_first) commit_ask(bench, &second, overlap ? from : middle, end.bytes);

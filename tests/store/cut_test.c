@@ -64,7 +64,8 @@ static void cut_takes_what_was_decided_and_nothing_else(void **state)
                 begun(bench, memory ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK);
             start_again(bench, &mine, 1, memory);
             struct leat_segment *seg = mine->seg;
-            struct leat_extent to = mine->extents[1];
+            const struct leat_prefix_id *ids = mine->prefix_ids;
+            struct leat_prefix_id to = ids[1];
             uint64_t next = seg->base_offset + 7;
             if (what == OTHER_CRC) to.crc ^= 1;
             if (what == OTHER_END) to.bytes -= 8;
@@ -84,8 +85,8 @@ static void cut_takes_what_was_decided_and_nothing_else(void **state)
                 continue;
             }
             assert_int_equal(seg->state, LEAT_SEGMENT_CLOSED);
-            assert_int_equal(seg->extent.bytes, to.bytes);
-            assert_int_equal(seg->extent.crc, to.crc);
+            assert_int_equal(seg->prefix_id.bytes, to.bytes);
+            assert_int_equal(seg->prefix_id.crc, to.crc);
             assert_int_equal(seg->base_offset, mine->id.v * 1000);
             assert_int_equal(seg->next_offset, next);
             assert_int_equal(seg->max_timestamp_ms, 1234);
@@ -98,17 +99,16 @@ static void cut_takes_what_was_decided_and_nothing_else(void **state)
                              memory ? 2 : 3); /* its file's sync, its row, its row's */
             const struct leat_row *row = row_of(bench, mine, true);
             assert_int_equal(row->state, LEAT_SEGMENT_CLOSED);
-            assert_int_equal(row->extent_bytes, to.bytes);
+            assert_int_equal(row->prefix_id_bytes, to.bytes);
             assert_int_equal(row->next_offset, next);
             assert_int_equal(row->max_timestamp_ms, 1234);
             assert_int_equal(row->flags, memory ? LEAT_ROW_IN_POOL : LEAT_ROW_FLUSHED);
             assert_int_equal(leat_held_of(seg)->in_file_bytes, memory ? 0 : to.bytes);
             /* The cut is repeated, as by the start that comes after an interrupted start. */
             assert_int_equal(leat_store_cut(bench->store, seg, to, next, 1234), LEAT_OK);
-            assert_int_equal(leat_store_cut(bench->store, seg, mine->extents[0], next, 1), LEAT_OK);
+            assert_int_equal(leat_store_cut(bench->store, seg, ids[0], next, 1), LEAT_OK);
             assert_int_equal(leat_store_cut(bench->store, seg, to, next + 1, 1234), LEAT_E_DAMAGED);
-            assert_int_equal(leat_store_cut(bench->store, seg, mine->extents[2], next, 1234),
-                             LEAT_E_DAMAGED);
+            assert_int_equal(leat_store_cut(bench->store, seg, ids[2], next, 1234), LEAT_E_DAMAGED);
             before = bench->world.op_count;
             assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
             assert_int_equal(bench->world.op_count - before, 1); /* nothing is cut any more */
@@ -126,7 +126,7 @@ static void cut_that_fails_is_cut_again(void **state)
         struct mine *mine = begun(bench, LEAT_DURABILITY_DISK);
         start_again(bench, &mine, 1, false);
         assert_int_equal(
-            leat_store_cut(bench->store, mine->seg, mine->extents[1], mine->seg->base_offset, 1),
+            leat_store_cut(bench->store, mine->seg, mine->prefix_ids[1], mine->seg->base_offset, 1),
             LEAT_OK);
         bench->world.fail_at = bench->world.op_count + n;
         assert_int_equal(leat_store_cut_done(bench->store), LEAT_E_DISK);
@@ -138,9 +138,9 @@ static void cut_that_fails_is_cut_again(void **state)
         const struct leat_found *found = found_of(bench, mine);
         assert_non_null(found);
         if (found->kind == LEAT_FOUND_CLOSED)
-            assert_int_equal(found->scan.bytes, mine->extents[1].bytes);
+            assert_int_equal(found->scan.bytes, mine->prefix_ids[1].bytes);
         if (found->kind != LEAT_FOUND_CLOSED)
-            assert_int_equal(found->scan.bytes, mine->extents[2].bytes);
+            assert_int_equal(found->scan.bytes, mine->prefix_ids[2].bytes);
         bench_free(bench);
     }
 }
@@ -157,13 +157,13 @@ static void cut_done_makes_all_of_it_durable(void **state)
     start_again(bench, mine, 5, false);
     uint32_t unit = leat_held_of(mine[1]->seg)->slot.unit;
     struct leat_store_file *file = leat_held_of(mine[1]->seg)->slot.file;
-    assert_int_equal(leat_store_cut(bench->store, mine[0]->seg, mine[0]->extents[0], 5000, 6),
+    assert_int_equal(leat_store_cut(bench->store, mine[0]->seg, mine[0]->prefix_ids[0], 5000, 6),
                      LEAT_OK);
     assert_int_equal(leat_store_forget(bench->store, mine[1]->seg), LEAT_OK);
     const struct leat_found *found = found_of(bench, mine[2]);
     struct leat_found open = *found;
-    open.scan.bytes = mine[2]->extents[1].bytes; /* as much as that node asked for */
-    open.scan.crc = mine[2]->extents[1].crc;
+    open.scan.bytes = mine[2]->prefix_ids[1].bytes; /* as much as that node asked for */
+    open.scan.crc = mine[2]->prefix_ids[1].crc;
     open.scan.base_offset = 11;
     open.scan.next_offset = 12;
     open.scan.max_timestamp_ms = 13;
@@ -184,14 +184,14 @@ static void cut_done_makes_all_of_it_durable(void **state)
     assert_int_equal(row[0]->state, LEAT_SEGMENT_CLOSED);
     assert_int_equal(row[1]->state, LEAT_SEGMENT_FREE);
     assert_int_equal(row[2]->state, LEAT_SEGMENT_HIBERNATED);
-    assert_true(mine[2]->extents[1].bytes < last_extent(mine[2]).bytes);
-    assert_int_equal(row[2]->extent_bytes, mine[2]->extents[1].bytes);
-    assert_int_equal(row[2]->extent_crc, mine[2]->extents[1].crc);
+    assert_true(mine[2]->prefix_ids[1].bytes < last_prefix_id(mine[2]).bytes);
+    assert_int_equal(row[2]->prefix_id_bytes, mine[2]->prefix_ids[1].bytes);
+    assert_int_equal(row[2]->prefix_id_crc, mine[2]->prefix_ids[1].crc);
     assert_int_equal(row[2]->base_offset, 11);
     assert_int_equal(row[2]->next_offset, 12);
     assert_int_equal(row[2]->max_timestamp_ms, 13);
     assert_int_equal(mine[2]->seg->state, LEAT_SEGMENT_HIBERNATED);
-    assert_int_equal(leat_held_of(mine[2]->seg)->in_file_bytes, mine[2]->extents[1].bytes);
+    assert_int_equal(leat_held_of(mine[2]->seg)->in_file_bytes, mine[2]->prefix_ids[1].bytes);
     assert_int_equal(row[3]->flags & LEAT_ROW_REPLICA, LEAT_ROW_REPLICA);
     assert_int_equal(row[3]->writer, 777);
     assert_int_equal(mine[3]->seg->role, LEAT_SEGMENT_REPLICA);
@@ -228,7 +228,7 @@ static void cut_waits_for_rounds(void **state)
     assert_true(write_some(mine, 1));
     ask(bench, mine, LEAT_STORE_COMMIT);
     (void)fake_event_step(&bench->world);
-    assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->extents[1], 9999, 0),
+    assert_int_equal(leat_store_cut(bench->store, mine->seg, mine->prefix_ids[1], 9999, 0),
                      LEAT_E_AGAIN);
     assert_int_equal(leat_store_forget(bench->store, mine->seg), LEAT_E_AGAIN);
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_E_AGAIN);
@@ -321,7 +321,7 @@ static void repair_writes_its_own_bytes(void **state)
         }
         struct leat_segment *seg = mine->seg;
         struct leat_held *held = leat_held_of(seg);
-        uint32_t bytes = last_extent(mine).bytes, end = (bytes + 4095) / 4096 * 4096;
+        uint32_t bytes = last_prefix_id(mine).bytes, end = (bytes + 4095) / 4096 * 4096;
         memset(copy, 0, CAPACITY);
         memcpy(copy, seg->buffer, bytes);
         struct leat_file *file = fake_file(&bench->world, "store/0");
@@ -380,7 +380,7 @@ static void repair_refuses_other_bytes_of_the_same_length(void **state)
     trim.first_segment = 2;
     put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
     write_close(mine);
-    assert_int_equal(last_extent(mine).bytes, seg->extent.bytes);
+    assert_int_equal(last_prefix_id(mine).bytes, seg->prefix_id.bytes);
     struct leat_file *file = fake_file(&bench->world, "store/0");
     memset(file->now + seg->file_offset, 0x5a, 4096);
     assert_int_equal(repair_by(bench, seg, copy), LEAT_E_INVALID);
@@ -411,7 +411,8 @@ static void repair_by_what_memory_has(void **state)
         memset(file->now + seg->file_offset, 0x5a, 4096);
         assert_int_equal(leat_repair_remembers(bench->store, held), what < 2);
         assert_int_equal(repair_by(bench, seg, NULL), what < 2 ? LEAT_OK : LEAT_E_NOT_FOUND);
-        if (what < 2) assert_memory_equal(file->durable + seg->file_offset, at, seg->extent.bytes);
+        if (what < 2)
+            assert_memory_equal(file->durable + seg->file_offset, at, seg->prefix_id.bytes);
         assert_int_equal(held->damaged, what >= 2);
         assert_int_equal(row_of(bench, mine, true)->more, what >= 2 ? LEAT_ROW_DAMAGED : 0);
         if (what < 2) {

@@ -28,8 +28,8 @@ static struct mine *closed(struct bench *bench, enum leat_durability durability,
     fake_settle(&bench->world);
     assert_int_equal(mine->rc, LEAT_OK);
     memset(mine->seg->buffer, (int)bench->count, bytes);
-    mine->extent_count = 1;
-    mine->extents[0] = (struct leat_extent){bytes, 99};
+    mine->prefix_id_count = 1;
+    mine->prefix_ids[0] = (struct leat_prefix_id){bytes, 99};
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     return mine;
 }
@@ -182,8 +182,8 @@ static void flush_writes_what_the_file_lacks(void **state)
                                         .on_done = on_commit};
         bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &small);
         fake_settle(&bench->world);
-        mine->extent_count = 1;
-        mine->extents[0] = (struct leat_extent){20000, 99};
+        mine->prefix_id_count = 1;
+        mine->prefix_ids[0] = (struct leat_prefix_id){20000, 99};
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         assert_int_equal(mine->flushed, all);
         assert_int_equal(row_of(bench, mine, false)->flags & LEAT_ROW_FLUSHED, all);
@@ -408,8 +408,8 @@ static void flush_does_not_hurry_beside_what_can_be_evicted(void **state)
             mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 8 * MIB);
             fake_settle(&bench->world);
         }
-        mine->extent_count = 1;
-        mine->extents[0] = (struct leat_extent){4096, 99};
+        mine->prefix_id_count = 1;
+        mine->prefix_ids[0] = (struct leat_prefix_id){4096, 99};
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 1000);
         assert_int_equal(mine->flushed,
@@ -536,7 +536,7 @@ static void scrub_reads_what_is_closed_at_its_rate(void **state)
     for (unsigned i = 0; i < op_count; i++) {
         if (ops[i].io.kind != LEAT_DISK_READ) continue;
         const struct leat_segment *seg = mine[reads % 2]->seg;
-        uint32_t bytes = (seg->extent.bytes + 4095) / 4096 * 4096;
+        uint32_t bytes = (seg->prefix_id.bytes + 4095) / 4096 * 4096;
         assert_ptr_equal(ops[i].io.file, seg->file);
         assert_int_equal(ops[i].io.offset, seg->file_offset);
         assert_int_equal(ops[i].io.bytes, bytes);

@@ -70,7 +70,7 @@ static void judge_takes_what_is_whole(void **state)
             uint32_t there = leat_held_of(found->seg)->in_file_bytes;
             bool file =
                 rows[i].durability == DISK || rows[i].made == HIBERNATED || rows[i].made == FLUSHED;
-            assert_int_equal(there, file ? last_extent(it.mine).bytes : 0);
+            assert_int_equal(there, file ? last_prefix_id(it.mine).bytes : 0);
             assert_int_equal(it.bench->store->complaint_count, rows[i].kind == LEAT_FOUND_LOST);
         }
         bench_free(it.bench);
@@ -258,9 +258,10 @@ static void judge_tells_a_torn_end(void **state)
         if (what == 3) end[32] = 1; /* behind the place of an entry */
         if (what == 4) {
             write_some(it.mine, 2); /* a whole write, then a flipped bit in its trailer */
-            memcpy(end, in_memory(&it) + it.committed, last_extent(it.mine).bytes - it.committed);
-            end[last_extent(it.mine).bytes - it.committed - 1] ^= 1;
-            behind = last_extent(it.mine).bytes - it.committed;
+            memcpy(end, in_memory(&it) + it.committed,
+                   last_prefix_id(it.mine).bytes - it.committed);
+            end[last_prefix_id(it.mine).bytes - it.committed - 1] ^= 1;
+            behind = last_prefix_id(it.mine).bytes - it.committed;
         }
         start_again(&it, false);
         const struct leat_found *found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 1, NULL);
@@ -275,8 +276,8 @@ static void judge_tells_a_torn_end(void **state)
         start_again(&it, true);
         found = found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_OPEN, 2, NULL);
         assert_false(found->seg->integrity == LEAT_INTEGRITY_TORN);
-        assert_int_equal(leat_held_of(found->seg)->in_file_bytes, last_extent(it.mine).bytes);
-        for (uint32_t i = last_extent(it.mine).bytes; i < 4096; i++)
+        assert_int_equal(leat_held_of(found->seg)->in_file_bytes, last_prefix_id(it.mine).bytes);
+        for (uint32_t i = last_prefix_id(it.mine).bytes; i < 4096; i++)
             assert_int_equal(in_file(&it)[i], 0);
         bench_free(it.bench);
     }
@@ -318,7 +319,7 @@ static void judge_takes_from_memory_what_it_could_write(void **state)
             damaged += strstr(found->why, "acked bytes are valid") != NULL;
             taken += found->kind == LEAT_FOUND_MARK;
             if (found->kind == LEAT_FOUND_MARK)
-                assert_memory_equal(in_file(&it), in_memory(&it), last_extent(it.mine).bytes);
+                assert_memory_equal(in_file(&it), in_memory(&it), last_prefix_id(it.mine).bytes);
         }
         it.bench->world.fail_at = 0;
         bench_free(it.bench);
@@ -410,7 +411,7 @@ static void judge_waits_for_no_place_but_its_own(void **state)
     assert_int_equal(found_of(it.bench, it.mine)->seg->integrity, LEAT_INTEGRITY_CORRUPT);
     const struct leat_found *found = found_of(it.bench, other);
     assert_int_equal(found->kind, LEAT_FOUND_MARK);
-    assert_int_equal(found->seg->extent.bytes, last_extent(other).bytes);
+    assert_int_equal(found->seg->prefix_id.bytes, last_prefix_id(other).bytes);
     bench_free(it.bench);
 }
 
@@ -433,7 +434,7 @@ static void judge_closes_what_its_bytes_close(void **state)
         assert_int_equal(found->seg->next_offset, it.mine->next_offset);
         assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_CLOSED);
         assert_int_equal(row_in_file(&it)->flags, what ? LEAT_ROW_FLUSHED : LEAT_ROW_IN_POOL);
-        assert_int_equal(row_in_file(&it)->extent_bytes, last_extent(it.mine).bytes);
+        assert_int_equal(row_in_file(&it)->prefix_id_bytes, last_prefix_id(it.mine).bytes);
         bench_free(it.bench);
     }
 }

@@ -206,8 +206,8 @@ static void killed_while_a_step_goes_back_nothing_is_lost(void **state)
             assert_non_null(found);
             assert_int_equal(found->kind,
                              bench->mine[i].closed ? LEAT_FOUND_CLOSED : LEAT_FOUND_MARK);
-            assert_int_equal(found->seg->extent.bytes, last_extent(&bench->mine[i]).bytes);
-            assert_int_equal(found->seg->extent.crc, last_extent(&bench->mine[i]).crc);
+            assert_int_equal(found->seg->prefix_id.bytes, last_prefix_id(&bench->mine[i]).bytes);
+            assert_int_equal(found->seg->prefix_id.crc, last_prefix_id(&bench->mine[i]).crc);
         }
         bench_free(bench);
     }

@@ -158,8 +158,8 @@ static void memory_asks_owners_for_as_much_as_it_lacks(void **state)
             assert_int_equal(do_now(bench, mine[i], LEAT_STORE_DROP), LEAT_OK);
         bench->store->started = true;
         for (unsigned i = 0; i < rows[r].flushed; i++) {
-            mine[i]->extent_count = 1;
-            mine[i]->extents[0] = (struct leat_extent){100, 99};
+            mine[i]->prefix_id_count = 1;
+            mine[i]->prefix_ids[0] = (struct leat_prefix_id){100, 99};
             ask(bench, mine[i], LEAT_STORE_CLOSE);
         }
         fake_settle(&bench->world);
@@ -194,8 +194,8 @@ static void memory_asks_more_for_who_waits(void **state)
             bench->store->started = false;
         }
         for (unsigned i = 0; i < rows[r].flushed; i++) {
-            mine[i]->extent_count = 1;
-            mine[i]->extents[0] = (struct leat_extent){100, 99};
+            mine[i]->prefix_id_count = 1;
+            mine[i]->prefix_ids[0] = (struct leat_prefix_id){100, 99};
             assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
             leat_held_move(leat_held_of(mine[i]->seg), LEAT_HELD_CACHED, &bench->store->cached);
         }
@@ -219,8 +219,8 @@ static void memory_takes_what_nobody_has(void **state)
     for (unsigned i = 0; i < PLACES; i++)
         mine[i] = open_one(bench, PLACE);
     mine[3]->seg->owner_actor = LEAT_ACTORS;
-    mine[3]->extent_count = 1;
-    mine[3]->extents[0] = (struct leat_extent){100, 99};
+    mine[3]->prefix_id_count = 1;
+    mine[3]->prefix_ids[0] = (struct leat_prefix_id){100, 99};
     assert_int_equal(do_now(bench, mine[3], LEAT_STORE_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 60000);
     assert_true(mine[3]->seg->flushed);
@@ -234,8 +234,8 @@ static void memory_takes_what_nobody_has(void **state)
 
 static void to_cached(struct bench *bench, struct mine *mine)
 {
-    mine->extent_count = 1;
-    mine->extents[0] = (struct leat_extent){100, 99};
+    mine->prefix_id_count = 1;
+    mine->prefix_ids[0] = (struct leat_prefix_id){100, 99};
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     leat_held_move(leat_held_of(mine->seg), LEAT_HELD_CACHED, &bench->store->cached);
 }
@@ -318,10 +318,10 @@ static void memory_resumes_what_is_whole(void **state)
         assert_true(write_some(mine, 5));
         assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
         struct leat_file *file = fake_file(&bench->world, "store/0");
-        memset(file->now + mine->seg->file_offset + mine->seg->extent.bytes, 0x66,
-               mine->seg->capacity - mine->seg->extent.bytes); /* of whoever was there before */
-        if (what == 1) file->now[mine->seg->file_offset + mine->seg->extent.bytes - 1] ^= 1;
-        if (what == 2) file->bytes = mine->seg->file_offset + mine->seg->extent.bytes - 1;
+        memset(file->now + mine->seg->file_offset + mine->seg->prefix_id.bytes, 0x66,
+               mine->seg->capacity - mine->seg->prefix_id.bytes); /* of whoever was there before */
+        if (what == 1) file->now[mine->seg->file_offset + mine->seg->prefix_id.bytes - 1] ^= 1;
+        if (what == 2) file->bytes = mine->seg->file_offset + mine->seg->prefix_id.bytes - 1;
         if (what == 3) bench->world.fail_at = bench->world.op_count + 1;
         uint64_t used = leat_pool_used(&bench->store->pool);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), want[what]);
@@ -329,7 +329,7 @@ static void memory_resumes_what_is_whole(void **state)
         assert_int_equal(mine->seg->buffer != NULL, what == 0);
         assert_int_equal(leat_pool_used(&bench->store->pool), used + (what ? 0 : 16384));
         assert_int_equal(bench->store->complaint_count, what == 1);
-        for (uint32_t i = mine->seg->extent.bytes; !what && i < mine->seg->capacity; i++)
+        for (uint32_t i = mine->seg->prefix_id.bytes; !what && i < mine->seg->capacity; i++)
             assert_int_equal(mine->seg->buffer[i], 0);
         bench_free(bench);
     }
@@ -337,7 +337,8 @@ static void memory_resumes_what_is_whole(void **state)
     struct bench *bench = bench_ready(33);
     struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
-    fake_file(&bench->world, "store/0")->bytes = mine->seg->file_offset + mine->seg->extent.bytes;
+    fake_file(&bench->world, "store/0")->bytes =
+        mine->seg->file_offset + mine->seg->prefix_id.bytes;
     assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), LEAT_OK);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     /* And no memory. */
@@ -404,8 +405,8 @@ static void memory_favours_who_has_waited(void **state)
         struct mine *closed[3] = {half[GOOD][0], half[BEST][0],
                                   what ? half[BEST][1] : half[GOOD + 1][0]};
         for (unsigned i = 0; i < 3; i++) {
-            closed[i]->extent_count = 1;
-            closed[i]->extents[0] = (struct leat_extent){100, 99};
+            closed[i]->prefix_id_count = 1;
+            closed[i]->prefix_ids[0] = (struct leat_prefix_id){100, 99};
             if (what == 2 && i == 2)
                 assert_int_equal(do_now(bench, closed[i], LEAT_STORE_DROP), LEAT_OK); /* free */
             else
@@ -505,8 +506,8 @@ static void memory_that_is_waited_for_hurries_the_flush(void **state)
         bench->store->started = false;
         for (unsigned i = 0; i < 8; i++)
             to_cached(bench, mine[i]);
-        mine[8]->extent_count = 1;
-        mine[8]->extents[0] = (struct leat_extent){100, 99};
+        mine[8]->prefix_id_count = 1;
+        mine[8]->prefix_ids[0] = (struct leat_prefix_id){100, 99};
         assert_int_equal(do_now(bench, mine[8], LEAT_STORE_CLOSE), LEAT_OK);
         assert_false(leat_flush_pressed(bench->store));
         if (waits) (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, PLACE);

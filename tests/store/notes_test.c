@@ -64,15 +64,15 @@ static void want_memory(struct life *life, bool there)
 static void want_end(struct life *life)
 {
     const struct mine *mine = life->mine;
-    life->want.extent_bytes = last_extent(mine).bytes;
-    life->want.extent_crc = last_extent(mine).crc;
+    life->want.prefix_id_bytes = last_prefix_id(mine).bytes;
+    life->want.prefix_id_crc = last_prefix_id(mine).crc;
     life->want.next_offset = mine->next_offset;
     life->want.max_timestamp_ms = life->max_ms;
 }
 
 static void want_no_end(struct life *life)
 {
-    life->want.extent_bytes = life->want.extent_crc = life->want.passed_bytes = 0;
+    life->want.prefix_id_bytes = life->want.prefix_id_crc = life->want.passed_bytes = 0;
     life->want.next_offset = 0;
     life->want.max_timestamp_ms = life->want.written_ms = 0;
 }
@@ -160,7 +160,7 @@ static void step_commit(struct life *life)
     records(life, 3, 700);
     struct leat_row before = life->want;
     request(life, (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
-                                          .to_bytes = last_extent(mine).bytes});
+                                          .to_bytes = last_prefix_id(mine).bytes});
     assert_true(row_same(row_of(life, false), before));
     struct mine *other = &life->bench->mine[life->bench->count++];
     *other = (struct mine){
@@ -168,7 +168,7 @@ static void step_commit(struct life *life)
     other->req.capacity = LEAT_SEGMENT_BYTES_MIN;
     assert_int_equal(do_now(life->bench, other, LEAT_STORE_RESERVE), LEAT_OK);
     life->want.state = LEAT_SEGMENT_OPEN;
-    life->want.extent_bytes = last_extent(mine).bytes;
+    life->want.prefix_id_bytes = last_prefix_id(mine).bytes;
     life->want.base_offset = mine->seg->base_offset;
     life->durable = true; /* with the other one's */
 }
@@ -236,7 +236,7 @@ static void step_hibernate(struct life *life)
 {
     struct leat_segment *seg = life->mine->seg;
     records(life, 4, 900);
-    seg->extent = last_extent(life->mine);
+    seg->prefix_id = last_prefix_id(life->mine);
     seg->passed_bytes = 123;
     seg->integrity = LEAT_INTEGRITY_TORN;
     seg->written_ms = BORN_MS;
@@ -279,10 +279,10 @@ static void step_resume(struct life *life)
     life->want.state = LEAT_SEGMENT_OPEN;
     life->want.flags &= (uint8_t)~LEAT_ROW_TORN;
     want_no_end(life);
-    life->want.extent_bytes = last_extent(mine).bytes; /* all of that is in the file */
+    life->want.prefix_id_bytes = last_prefix_id(mine).bytes; /* all of that is in the file */
     want_memory(life, true);
     life->durable = true;
-    for (uint32_t i = last_extent(mine).bytes; i < CAPACITY; i++)
+    for (uint32_t i = last_prefix_id(mine).bytes; i < CAPACITY; i++)
         assert_int_equal(mine->seg->buffer[i], 0);
 }
 
@@ -294,7 +294,7 @@ static void step_close(struct life *life)
     struct leat_close close = {.next_offset = mine->next_offset, .bytes = mine->writer.used};
     put(mine, LEAT_ENTRY_CLOSE, &close, sizeof close);
     seal(mine);
-    seg->extent = last_extent(mine);
+    seg->prefix_id = last_prefix_id(mine);
     seg->next_offset = mine->next_offset;
     seg->max_timestamp_ms = life->max_ms;
     seg->written_ms = DONE_MS;
@@ -399,13 +399,13 @@ static void told_check(const struct life *life)
     assert_int_equal(seg->base_offset, want->base_offset);
     assert_int_equal(seg->next_offset, life->mine->next_offset);
     assert_int_equal(seg->max_timestamp_ms, life->max_ms);
-    assert_int_equal(seg->extent.bytes, last_extent(life->mine).bytes);
-    assert_int_equal(seg->extent.crc, last_extent(life->mine).crc);
+    assert_int_equal(seg->prefix_id.bytes, last_prefix_id(life->mine).bytes);
+    assert_int_equal(seg->prefix_id.crc, last_prefix_id(life->mine).crc);
     if (!open) assert_int_equal(seg->written_ms, want->written_ms);
     assert_int_equal(seg->flushed, (want->flags & LEAT_ROW_FLUSHED) != 0);
     assert_false(leat_segment_is_damaged(seg) || seg->incomplete);
-    assert_int_equal(found[0].scan.bytes, last_extent(life->mine).bytes);
-    assert_int_equal(found[0].scan.crc, last_extent(life->mine).crc);
+    assert_int_equal(found[0].scan.bytes, last_prefix_id(life->mine).bytes);
+    assert_int_equal(found[0].scan.crc, last_prefix_id(life->mine).crc);
     assert_int_equal(found[0].scan.base_offset, want->base_offset);
     assert_int_equal(found[0].scan.next_offset, life->mine->next_offset);
     assert_int_equal(found[0].scan.max_timestamp_ms, life->max_ms);
@@ -509,7 +509,7 @@ static void notes_that_nobody_waits_for_go_along(void **state)
         const struct leat_row *row =
             (const void *)(catalogue->durable + LEAT_BLOCK_BYTES + mine[i]->seg->row * 128ull);
         assert_int_equal(row->state, LEAT_SEGMENT_OPEN);
-        assert_int_equal(row->extent_bytes, last_extent(mine[i]).bytes);
+        assert_int_equal(row->prefix_id_bytes, last_prefix_id(mine[i]).bytes);
     }
     ops = bench->world.op_count;
     assert_int_equal(do_now(bench, mine[68], LEAT_STORE_DROP), LEAT_OK);

@@ -202,7 +202,7 @@ static void store_open_flipped_bit_is_damage_not_a_torn_tail(void **state)
     assert_true(write_some(mine, 1));
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     uint8_t *bytes = fake_file(&bench->world, "store/0")->now + mine->seg->file_offset;
-    uint32_t acked = mine->extents[mine->extent_count - 2].bytes;
+    uint32_t acked = mine->prefix_ids[mine->prefix_id_count - 2].bytes;
     unsigned lost = 0, shorter = 0;
     for (uint32_t i = 0; i < acked; i += 3) {
         bytes[i] ^= 4;
@@ -238,10 +238,10 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_torn_end(void **st
     struct bench *bench = bench_ready(13);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
-    uint32_t from = last_extent(mine).bytes;
+    uint32_t from = last_prefix_id(mine).bytes;
     assert_true(write_some(mine, 3));
     assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
-    uint32_t to = last_extent(mine).bytes;
+    uint32_t to = last_prefix_id(mine).bytes;
     uint64_t place = mine->seg->file_offset; /* the segment goes with the store that was open */
     reopen(bench, false);
     assert_false(mark_of(bench, mine)->seg->integrity == LEAT_INTEGRITY_TORN);
@@ -287,7 +287,7 @@ static void store_open_flipped_bit_comes_from_memory_that_survived(void **state)
         assert_true(write_some(mine, 3));
         assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
     }
-    uint32_t to = last_extent(mine).bytes;
+    uint32_t to = last_prefix_id(mine).bytes;
     uint64_t place = mine->seg->file_offset;
     for (uint32_t i = 0; i < to; i += 7) {
         bit_flip(bench, place + i, i % 8);
@@ -398,7 +398,7 @@ static void store_open_memory_of_another_segment_is_not_taken_for_one(void **sta
         assert_true(write_some(mine, 40));
         write_close(mine);
         struct leat_segment_header *header = (void *)(mine->seg->buffer + LEAT_ENTRY_HEADER_BYTES);
-        struct leat_entry *trailer = (void *)(mine->seg->buffer + last_extent(mine).bytes);
+        struct leat_entry *trailer = (void *)(mine->seg->buffer + last_prefix_id(mine).bytes);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         if (row == 1) trailer[-1].crc ^= 1;
         if (row == 2) header->stream++;
@@ -425,7 +425,7 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
         assert_int_equal(do_now(bench, gone, LEAT_STORE_DROP), LEAT_OK);
         assert_true(write_some(mine, 40));
         write_close(mine);
-        uint32_t bytes = last_extent(mine).bytes;
+        uint32_t bytes = last_prefix_id(mine).bytes;
         uint8_t *copy = aligned_alloc(4096, 16384);
         memset(copy, 0, 16384);
         memcpy(copy, mine->seg->buffer, bytes);

@@ -284,8 +284,8 @@ static void owners_arena_lets_wait_only_while_it_grows(void **state)
     waits = replica(bench, &side, 16384);
     assert_int_equal(waits->rc, LEAT_E_NO_MEMORY); /* at once: it can't grow now */
     /* One of them is closed: not in a file yet, then in one, and given back. */
-    first->extent_count = 1;
-    first->extents[0] = (struct leat_extent){5000, 9};
+    first->prefix_id_count = 1;
+    first->prefix_ids[0] = (struct leat_prefix_id){5000, 9};
     assert_int_equal(do_now(bench, first, LEAT_STORE_CLOSE), LEAT_OK);
     leat_store_usage(bench->store, &usage);
     assert_true(usage.arenas_dirty == 8 * MIB || first->seg->flushed ||

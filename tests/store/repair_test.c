@@ -31,7 +31,7 @@ static void store_repair_takes_the_segments_own_bytes_and_no_others(void **state
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 40));
     write_close(mine);
-    uint32_t bytes = last_extent(mine).bytes;
+    uint32_t bytes = last_prefix_id(mine).bytes;
     uint8_t *copy = aligned_alloc(4096, 16384), *other = aligned_alloc(4096, 16384);
     memset(copy, 0, 16384);
     memcpy(copy, mine->seg->buffer, bytes);
@@ -77,7 +77,7 @@ static void store_repair_makes_the_scrub_look_again(void **state)
             write_close(mine[i]);
             copies[i] = aligned_alloc(4096, 16384);
             memset(copies[i], 0, 16384);
-            memcpy(copies[i], mine[i]->seg->buffer, last_extent(mine[i]).bytes);
+            memcpy(copies[i], mine[i]->seg->buffer, last_prefix_id(mine[i]).bytes);
             assert_int_equal(do_now(bench, mine[i], LEAT_STORE_CLOSE), LEAT_OK);
         }
         bit_flip(bench, mine[0]->seg->file_offset + 100, 3);
@@ -134,7 +134,7 @@ static void store_repair_takes_what_memory_has(void **state)
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     assert_true(write_some(mine, 40));
     write_close(mine);
-    uint32_t bytes = last_extent(mine).bytes;
+    uint32_t bytes = last_prefix_id(mine).bytes;
     uint8_t *copy = aligned_alloc(4096, 16384);
     memcpy(copy, mine->seg->buffer, bytes);
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
@@ -168,7 +168,7 @@ static void store_repair_takes_what_the_memory_of_a_killed_server_has(void **sta
         struct mine *mine = opened(bench, level ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK);
         assert_true(write_some(mine, 40));
         write_close(mine);
-        uint32_t bytes = last_extent(mine).bytes;
+        uint32_t bytes = last_prefix_id(mine).bytes;
         uint8_t *copy = aligned_alloc(4096, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
@@ -203,7 +203,7 @@ static void store_repair_that_the_power_ends_is_done_again(void **state)
         for (unsigned i = 0; i < 30; i++)
             assert_true(write_some(mine, 8));
         write_close(mine);
-        uint32_t bytes = last_extent(mine).bytes;
+        uint32_t bytes = last_prefix_id(mine).bytes;
         uint8_t *copy = aligned_alloc(4096, 16384);
         memset(copy, 0, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
@@ -222,7 +222,7 @@ static void store_repair_that_the_power_ends_is_done_again(void **state)
         const struct leat_found *found = found_of(bench, mine);
         assert_non_null(found);
         assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
-        assert_int_equal(found->seg->extent.bytes, bytes);
+        assert_int_equal(found->seg->prefix_id.bytes, bytes);
         mine->seg = found->seg;
         leat_store_found_done(bench->store);
         mine->busy = false;
@@ -245,7 +245,7 @@ static void store_repair_writes_what_only_the_memory_had(void **state)
         for (unsigned i = 0; i < 30; i++)
             assert_true(write_some(mine, 8));
         write_close(mine);
-        uint32_t bytes = last_extent(mine).bytes;
+        uint32_t bytes = last_prefix_id(mine).bytes;
         uint8_t *copy = aligned_alloc(4096, 16384);
         memset(copy, 0, 16384);
         memcpy(copy, mine->seg->buffer, bytes);
@@ -260,7 +260,7 @@ static void store_repair_writes_what_only_the_memory_had(void **state)
         assert_int_equal(found->kind, LEAT_FOUND_LOST);
         assert_true(found->seg->integrity == LEAT_INTEGRITY_MISSING);
         assert_int_equal(found->seg->state, LEAT_SEGMENT_CLOSED);
-        assert_int_equal(found->seg->extent.bytes, bytes);
+        assert_int_equal(found->seg->prefix_id.bytes, bytes);
         mine->seg = found->seg;
         leat_store_found_done(bench->store);
         mine->busy = false;

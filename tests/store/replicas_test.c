@@ -47,14 +47,14 @@ static void make(enum leat_durability durability, enum stage stage, bool incompl
     }
     uint8_t *bytes = mine->seg->buffer;
     if (stage == TORN) bytes[LEAT_ENTRY_HEADER_BYTES + 80] ^= 1;
-    if (stage == DAMAGED) bytes[mine->extents[0].bytes + 40] ^= 1;
+    if (stage == DAMAGED) bytes[mine->prefix_ids[0].bytes + 40] ^= 1;
     if (stage == DAMAGED)
         fake_file(&bench->world, "store/0")
-            ->now[mine->seg->file_offset + mine->extents[0].bytes + 40] ^= 1;
+            ->now[mine->seg->file_offset + mine->prefix_ids[0].bytes + 40] ^= 1;
     if (stage == BEHIND) {
-        memset(bytes + last_extent(mine).bytes, 0x33, 200);
+        memset(bytes + last_prefix_id(mine).bytes, 0x33, 200);
         memset(fake_file(&bench->world, "store/0")->now + mine->seg->file_offset +
-                   last_extent(mine).bytes,
+                   last_prefix_id(mine).bytes,
                0x33, 200);
     }
     if (stage == HIBERNATED) assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
@@ -100,7 +100,7 @@ static void tell(void)
               (unsigned long long)seg->writer, seg->version);
     }
     trace("; row %d flags %x more %x extent %u %08x", row->state, row->flags, row->more,
-          row->extent_bytes, row->extent_crc);
+          row->prefix_id_bytes, row->prefix_id_crc);
     for (size_t i = 0; i < store->complaint_count; i++)
         trace("\n   %s", store->complaints[i]);
     trace("; %u arenas, %u free\n", store->arena_count, store->slots.files[0]->buddy.free_units);

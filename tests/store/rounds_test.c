@@ -342,20 +342,20 @@ static void rounds_hibernate_what_is_whole_and_nothing_else(void **state)
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
         assert_true(write_some(mine, 3));
         struct leat_segment *seg = mine->seg;
-        struct leat_extent extent = last_extent(mine);
+        struct leat_prefix_id prefix_id = last_prefix_id(mine);
         seg->base_offset = 1;
         seg->next_offset = 2;
         seg->max_timestamp_ms = 3;
-        struct leat_extent wrong[] = {extent,
-                                      {extent.bytes - 8, extent.crc},
-                                      {extent.bytes, extent.crc ^ 1},
-                                      {mine->extents[0].bytes, extent.crc},
-                                      mine->extents[0], /* shorter, and whole */
-                                      extent};
+        struct leat_prefix_id wrong[] = {prefix_id,
+                                         {prefix_id.bytes - 8, prefix_id.crc},
+                                         {prefix_id.bytes, prefix_id.crc ^ 1},
+                                         {mine->prefix_ids[0].bytes, prefix_id.crc},
+                                         mine->prefix_ids[0], /* shorter, and whole */
+                                         prefix_id};
         if (what == 5) memset(seg->buffer, 0, 200); /* it never began */
         reqs[0] =
             (struct leat_store_req){.kind = LEAT_STORE_HIBERNATE, .seg = seg, .on_done = on_answer};
-        seg->extent = wrong[what];
+        seg->prefix_id = wrong[what];
         op_count = 0;
         bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &reqs[0]);
         fake_settle(&bench->world);

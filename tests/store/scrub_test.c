@@ -160,8 +160,8 @@ static void flush_has_one_turn_between_rounds(void **state)
     struct leat_store *store = bench->store;
     struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 4 * 1024 * 1024);
     fake_settle(&bench->world);
-    mine->extent_count = 1;
-    mine->extents[0] = (struct leat_extent){4 * 1024 * 1024, 99};
+    mine->prefix_id_count = 1;
+    mine->prefix_ids[0] = (struct leat_prefix_id){4 * 1024 * 1024, 99};
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     uint64_t now = bench->world.now_us + store->options.flush_delay_us;
     for (unsigned waiting = 0; waiting < 2; waiting++) {

@@ -71,16 +71,16 @@ static void spoilt_segment_is_looked_at_again(void **state)
     enum { WHOLE, UNREAD, OTHER_BYTES, SHORTER, ANOTHERS, ZEROS, CASES };
     for (unsigned what = 0; what < CASES; what++) {
         struct subject it = make(20 + what, DISK, CLOSED, NULL);
-        struct leat_extent extent = last_extent(it.mine);
+        struct leat_prefix_id prefix_id = last_prefix_id(it.mine);
         fake_kill(&it.bench->world);
         struct leat_row *row = row_in_file(&it);
         row->more = LEAT_ROW_DAMAGED;
         row->written_ms = 5; /* so that nothing else of it is written */
-        if (what == OTHER_BYTES) row->extent_crc ^= 1;
+        if (what == OTHER_BYTES) row->prefix_id_crc ^= 1;
         if (what == ANOTHERS) row->log++;
         leat_row_seal(row, it.row);
         it.mine->log.log += what == ANOTHERS;
-        if (what == SHORTER) in_file(&it)[extent.bytes - 8] ^= 1;
+        if (what == SHORTER) in_file(&it)[prefix_id.bytes - 8] ^= 1;
         if (what == ZEROS) memset(in_file(&it), 0, CAPACITY);
         if (what == UNREAD) {
             disk_run = it.bench->world.disk.run;
@@ -94,20 +94,21 @@ static void spoilt_segment_is_looked_at_again(void **state)
         assert_int_equal(found->seg->state, LEAT_SEGMENT_CLOSED);
         assert_true(found->seg->flushed);
         assert_int_equal(leat_segment_is_damaged(found->seg), what != WHOLE);
-        assert_int_equal(found->scan.bytes, extent.bytes);
+        assert_int_equal(found->scan.bytes, prefix_id.bytes);
         const struct leat_held *held = leat_held_of(found->seg);
-        assert_int_equal(held->in_file_bytes, extent.bytes);
+        assert_int_equal(held->in_file_bytes, prefix_id.bytes);
         assert_int_equal(held->damaged, what != WHOLE);
         assert_int_equal(row_in_file(&it)->more, what == WHOLE ? 0 : LEAT_ROW_DAMAGED);
         assert_int_equal(row_in_file(&it)->flags & LEAT_ROW_FLUSHED, LEAT_ROW_FLUSHED);
         assert_int_equal(it.bench->store->complaint_count, what != WHOLE);
         if (what != WHOLE) {
-            uint32_t valid = what == OTHER_BYTES ? extent.bytes
-                             : what == SHORTER   ? it.mine->extents[it.mine->extent_count - 2].bytes
-                                                 : 0;
+            uint32_t valid = what == OTHER_BYTES ? prefix_id.bytes
+                             : what == SHORTER
+                                 ? it.mine->prefix_ids[it.mine->prefix_id_count - 2].bytes
+                                 : 0;
             char says[80];
             snprintf(says, sizeof says, "store/0 is damaged: %u of %u bytes of it are valid", valid,
-                     extent.bytes);
+                     prefix_id.bytes);
             assert_non_null(strstr(it.bench->store->complaints[0], says));
         }
         bench_free(it.bench);
@@ -130,8 +131,8 @@ static void spoilt_bytes_that_a_trailer_names_are_damage(void **state)
             assert_int_equal(do_now(it.bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         }
         assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_OPEN);
-        assert_int_equal(row_in_file(&it)->extent_bytes, in_row);
-        uint32_t acked = mine->extents[mine->extent_count - 2].bytes;
+        assert_int_equal(row_in_file(&it)->prefix_id_bytes, in_row);
+        uint32_t acked = mine->prefix_ids[mine->prefix_id_count - 2].bytes;
         if (what == 1) in_file(&it)[in_row + 40] ^= 1;
         if (what == 2) in_file(&it)[acked + 40] ^= 1;
         start_again(&it, false);
@@ -139,7 +140,7 @@ static void spoilt_bytes_that_a_trailer_names_are_damage(void **state)
         assert_int_equal(found->kind, what == 1 ? LEAT_FOUND_LOST : LEAT_FOUND_MARK);
         assert_int_equal(found->scan.damaged, what == 1);
         assert_int_equal(found->scan.acked_bytes, acked);
-        assert_int_equal(found->scan.bytes, what == 0   ? last_extent(mine).bytes
+        assert_int_equal(found->scan.bytes, what == 0   ? last_prefix_id(mine).bytes
                                             : what == 1 ? in_row
                                                         : acked);
         assert_int_equal(found->seg->integrity == LEAT_INTEGRITY_TORN, what == 2);
@@ -161,7 +162,7 @@ static void spoilt_header_is_of_no_segment(void **state)
     const struct leat_found *found =
         found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "its header does not match");
     assert_false(found->scan.started);
-    assert_int_equal(found->seg->extent.crc, 0);
+    assert_int_equal(found->seg->prefix_id.crc, 0);
     bench_free(it.bench);
 }
 
@@ -231,7 +232,7 @@ static void spoilt_file_stays_where_memory_has_no_more(void **state)
         } else { /* neither has what was acked */
             in_file(&it)[20] ^= 1;
             in_memory(&it)[it.committed - 8] ^= 1;
-            assert_true(it.mine->extents[0].bytes < it.committed);
+            assert_true(it.mine->prefix_ids[0].bytes < it.committed);
         }
         memcpy(was, in_file(&it), CAPACITY);
         start_again(&it, true);
@@ -259,7 +260,7 @@ static void spoilt_memory_is_no_better_than_the_file(void **state)
         }
         assert_int_equal(row_in_file(&it)->state, LEAT_SEGMENT_RESERVED);
         in_file(&it)[20] ^= 1;
-        if (damaged) in_memory(&it)[it.mine->extents[1].bytes + 40] ^= 1;
+        if (damaged) in_memory(&it)[it.mine->prefix_ids[1].bytes + 40] ^= 1;
         start_again(&it, true);
         if (damaged)
             (void)found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_OPEN, NOTHING, "does not match");
@@ -334,7 +335,7 @@ static void spoilt_trailer_is_none(void **state)
     for (unsigned what = 0; what < 3; what++) { /* as it is; another type; another checksum */
         struct subject it = make(56 + what, MEM, CLOSED, NULL);
         struct leat_entry trailer;
-        uint8_t *at = in_memory(&it) + last_extent(it.mine).bytes - sizeof trailer;
+        uint8_t *at = in_memory(&it) + last_prefix_id(it.mine).bytes - sizeof trailer;
         memcpy(&trailer, at, sizeof trailer);
         assert_int_equal(trailer.type, LEAT_ENTRY_TRAILER);
         if (what == 1) trailer.type = LEAT_ENTRY_CLOSE;
@@ -485,7 +486,7 @@ static void spoilt_hibernated_segment_is_not_resumed(void **state)
     trim.first_segment = 6;
     put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
     seal(mine);
-    assert_int_equal(last_extent(mine).bytes, mine->seg->extent.bytes);
+    assert_int_equal(last_prefix_id(mine).bytes, mine->seg->prefix_id.bytes);
     memcpy(in_file(&it), in_memory(&it), CAPACITY);
     assert_int_equal(do_now(it.bench, mine, LEAT_STORE_RESUME), LEAT_E_DAMAGED);
     assert_null(mine->seg->buffer);
@@ -496,7 +497,7 @@ static void spoilt_hibernated_segment_is_not_resumed(void **state)
     snprintf(
         says, sizeof says,
         "hibernated segment 1 of log 1/0/3 is damaged in store/0 at 0: %u of %u bytes are valid",
-        mine->seg->extent.bytes, mine->seg->extent.bytes);
+        mine->seg->prefix_id.bytes, mine->seg->prefix_id.bytes);
     assert_non_null(strstr(it.bench->store->complaints[0], says));
     bench_free(it.bench);
 }
@@ -508,15 +509,15 @@ static void spoilt_hibernated_segment_is_found_by_both(void **state)
     for (unsigned what = 0; what < 3; what++) { /* as it is; other bytes; fewer */
         struct subject it = make(72 + what, DISK, HIBERNATED, NULL);
         fake_kill(&it.bench->world);
-        if (what == 1) row_in_file(&it)->extent_crc ^= 1;
-        if (what == 2) row_in_file(&it)->extent_bytes += 8;
+        if (what == 1) row_in_file(&it)->prefix_id_crc ^= 1;
+        if (what == 2) row_in_file(&it)->prefix_id_bytes += 8;
         leat_row_seal(row_in_file(&it), it.row);
         start_again(&it, false);
         const struct leat_found *found = found_of(it.bench, it.mine);
         assert_int_equal(found->kind, what ? LEAT_FOUND_LOST : LEAT_FOUND_MARK);
         assert_int_equal(found->seg->state, what ? LEAT_SEGMENT_OPEN : LEAT_SEGMENT_HIBERNATED);
         assert_int_equal(found->scan.damaged, what != 0);
-        assert_int_equal(found->scan.acked_bytes, row_in_file(&it)->extent_bytes);
+        assert_int_equal(found->scan.acked_bytes, row_in_file(&it)->prefix_id_bytes);
         bench_free(it.bench);
     }
 }
@@ -531,7 +532,7 @@ static void spoilt_full_segment_is_found_hibernated(void **state)
         put(mine, LEAT_ENTRY_TRIM, &(struct leat_trim){.first_segment = 1},
             sizeof(struct leat_trim));
     seal(mine);
-    assert_true(last_extent(mine).bytes > CAPACITY - LEAT_BLOCK_BYTES);
+    assert_true(last_prefix_id(mine).bytes > CAPACITY - LEAT_BLOCK_BYTES);
     assert_int_equal(do_now(it.bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
     start_again(&it, false);
     (void)found_is(&it, LEAT_FOUND_MARK, LEAT_SEGMENT_HIBERNATED, ALL, NULL);
@@ -566,7 +567,7 @@ static void spoilt_unwritten_segment_is_repaired(void **state)
         struct subject it = make(76 + fails, MEM, CLOSED, NULL);
         static _Alignas(4096) uint8_t bytes[CAPACITY];
         memset(bytes, 0, sizeof bytes);
-        memcpy(bytes, in_memory(&it), last_extent(it.mine).bytes);
+        memcpy(bytes, in_memory(&it), last_prefix_id(it.mine).bytes);
         start_again(&it, false);
         struct leat_segment *seg =
             found_is(&it, LEAT_FOUND_LOST, LEAT_SEGMENT_CLOSED, NOTHING, "0 of")->seg;
@@ -577,7 +578,7 @@ static void spoilt_unwritten_segment_is_repaired(void **state)
         it.bench->world.fail_at = fails ? it.bench->world.op_count + fails : 0;
         fake_settle(&it.bench->world);
         assert_int_equal(it.mine->rc, fails ? LEAT_E_DISK : LEAT_OK);
-        assert_int_equal(leat_held_of(seg)->in_file_bytes, fails ? 0 : seg->extent.bytes);
+        assert_int_equal(leat_held_of(seg)->in_file_bytes, fails ? 0 : seg->prefix_id.bytes);
         assert_int_equal(leat_catalogue_row(&it.bench->store->cat, seg->row)->flags,
                          fails ? LEAT_ROW_IN_POOL : LEAT_ROW_FLUSHED);
         assert_false(leat_held_of(seg)->repairing);

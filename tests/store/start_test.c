@@ -111,13 +111,13 @@ static void start_takes_no_other_segments_bytes(void **state)
     uint8_t *bytes = fake_file(&bench->world, "store/0")->now;
     assert_ptr_equal(mine->seg->file, fake_file(&bench->world, "store/0"));
     memcpy(bytes + mine->seg->file_offset, bytes + other->seg->file_offset, mine->seg->capacity);
-    uint32_t whole = last_extent(other).bytes;
+    uint32_t whole = last_prefix_id(other).bytes;
     reopen_without_memory(bench);
     const struct leat_found *found = found_of(bench, mine);
     assert_non_null(found);
     assert_int_equal(found->kind, LEAT_FOUND_LOST);
     assert_int_equal(found->scan.bytes, 0);
-    assert_int_equal(found->seg->extent.bytes, 0);
+    assert_int_equal(found->seg->prefix_id.bytes, 0);
     assert_int_equal(found_of(bench, other)->kind, LEAT_FOUND_MARK);
     assert_int_equal(found_of(bench, other)->scan.bytes, whole);
     bench_free(bench);

@@ -18,7 +18,7 @@
 #include "store/private.h"
 #include "tests/store/fake_world.h"
 
-enum { MEMORY = 128 * 1024 * 1024, SEGS_MAX = 512, EXTENTS_MAX = 64 };
+enum { MEMORY = 128 * 1024 * 1024, SEGS_MAX = 512, PREFIX_IDS_MAX = 64 };
 static const uint8_t cluster[16] = "the cluster 0001";
 
 /* The owner's record of a segment. */
@@ -29,8 +29,8 @@ struct mine {
     struct leat_epoch epoch;
     enum leat_durability durability;
     struct leat_entry_writer writer;
-    struct leat_extent extents[EXTENTS_MAX]; /* every sealed prefix; [0]: with the start */
-    unsigned extent_count;
+    struct leat_prefix_id prefix_ids[PREFIX_IDS_MAX]; /* every sealed prefix; [0]: with the start */
+    unsigned prefix_id_count;
     uint64_t next_offset;
     uint32_t committed_bytes; /* answered */
     bool asked, busy, dropped, drop_asked, hibernated, hibernate_asked, resumed_since, closed,
@@ -82,13 +82,15 @@ static inline void put(struct mine *mine, enum leat_entry_type type, const void 
 
 static inline void seal(struct mine *mine)
 {
-    assert_true(mine->extent_count < EXTENTS_MAX);
-    mine->extents[mine->extent_count++] = leat_entry_seal(&mine->writer, mine->committed_bytes);
+    assert_true(mine->prefix_id_count < PREFIX_IDS_MAX);
+    mine->prefix_ids[mine->prefix_id_count++] =
+        leat_entry_seal(&mine->writer, mine->committed_bytes);
 }
 
-static inline struct leat_extent last_extent(const struct mine *mine)
+static inline struct leat_prefix_id last_prefix_id(const struct mine *mine)
 {
-    return mine->extent_count ? mine->extents[mine->extent_count - 1] : (struct leat_extent){0};
+    return mine->prefix_id_count ? mine->prefix_ids[mine->prefix_id_count - 1]
+                                 : (struct leat_prefix_id){0};
 }
 
 static inline void write_header(struct mine *mine)
@@ -111,8 +113,8 @@ static inline void write_start(struct mine *mine)
 /* Trim entries are the simplest that may be many. */
 static inline bool write_some(struct mine *mine, unsigned entries)
 {
-    struct leat_trim trim = {.first_segment = mine->extent_count};
-    if (mine->extent_count + 2 >= EXTENTS_MAX) return false;
+    struct leat_trim trim = {.first_segment = mine->prefix_id_count};
+    if (mine->prefix_id_count + 2 >= PREFIX_IDS_MAX) return false;
     for (unsigned i = 0; i < entries; i++) {
         if (!leat_entry_fits(&mine->writer, sizeof trim, 256)) break;
         put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
@@ -276,11 +278,11 @@ static inline void ask(struct bench *bench, struct mine *mine, enum leat_store_r
                                         .durability = mine->durability,
                                         .capacity = mine->req.capacity,
                                         .from_bytes = mine->committed_bytes,
-                                        .to_bytes = last_extent(mine).bytes,
+                                        .to_bytes = last_prefix_id(mine).bytes,
                                         .on_done = on_req_done,
                                         .owner = mine};
     if (kind == LEAT_STORE_HIBERNATE || kind == LEAT_STORE_CLOSE) {
-        mine->seg->extent = last_extent(mine);
+        mine->seg->prefix_id = last_prefix_id(mine);
         mine->seg->next_offset = mine->next_offset;
     }
     if (kind == LEAT_STORE_HIBERNATE) mine->hibernate_asked = true;

@@ -49,7 +49,7 @@ static void store_whole_life_of_a_segment_keeps_its_bytes(void **state)
         assert_int_equal(do_now(bench, mine, LEAT_STORE_RESUME), LEAT_OK);
         struct leat_scan scan;
         leat_scan_segment(mine->seg->buffer, mine->seg->capacity, &scan);
-        assert_int_equal(scan.bytes, last_extent(mine).bytes);
+        assert_int_equal(scan.bytes, last_prefix_id(mine).bytes);
         assert_true(write_some(mine, 7));
         write_close(mine);
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
@@ -65,8 +65,8 @@ static void store_whole_life_of_a_segment_keeps_its_bytes(void **state)
         const struct leat_found *found = found_of(bench, mine);
         assert_non_null(found);
         assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
-        assert_int_equal(found->seg->extent.bytes, last_extent(mine).bytes);
-        assert_int_equal(found->seg->extent.crc, last_extent(mine).crc);
+        assert_int_equal(found->seg->prefix_id.bytes, last_prefix_id(mine).bytes);
+        assert_int_equal(found->seg->prefix_id.crc, last_prefix_id(mine).crc);
         leat_scan_segment(fake_file(&bench->world, "store/0")->now + found->seg->file_offset, 16384,
                           &scan);
         assert_true(scan.closed);
@@ -132,28 +132,28 @@ static void store_cut_closes_a_mark_where_it_was_decided(void **state)
         struct bench *bench = bench_ready(4);
         struct mine *mine = opened(bench, (enum leat_durability)level);
         assert_true(write_some(mine, 30));
-        struct leat_extent decided = last_extent(mine);
+        struct leat_prefix_id decided = last_prefix_id(mine);
         assert_true(write_some(mine, 30));
         assert_int_equal(do_now(bench, mine, LEAT_STORE_COMMIT), LEAT_OK);
         reopen(bench, false);
         const struct leat_found *found = found_of(bench, mine);
         assert_int_equal(found->kind, LEAT_FOUND_MARK);
-        assert_int_equal(found->scan.bytes, last_extent(mine).bytes);
-        struct leat_extent wrong = {decided.bytes, decided.crc ^ 1};
+        assert_int_equal(found->scan.bytes, last_prefix_id(mine).bytes);
+        struct leat_prefix_id wrong = {decided.bytes, decided.crc ^ 1};
         assert_int_equal(leat_store_cut(bench->store, found->seg, wrong, mine->next_offset, 5),
                          LEAT_E_DAMAGED);
         assert_int_equal(leat_store_cut(bench->store, found->seg, decided, mine->next_offset, 5),
                          LEAT_OK);
         assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
         /* Not a byte is added: other copies of it end there. */
-        assert_int_equal(found->seg->extent.bytes, decided.bytes);
-        assert_int_equal(found->seg->extent.crc, decided.crc);
+        assert_int_equal(found->seg->prefix_id.bytes, decided.bytes);
+        assert_int_equal(found->seg->prefix_id.crc, decided.crc);
         leat_store_found_done(bench->store);
         reopen(bench, level == LEAT_DURABILITY_DISK);
         found = found_of(bench, mine);
         assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
-        assert_int_equal(found->seg->extent.bytes, decided.bytes);
-        assert_int_equal(found->seg->extent.crc, decided.crc);
+        assert_int_equal(found->seg->prefix_id.bytes, decided.bytes);
+        assert_int_equal(found->seg->prefix_id.crc, decided.crc);
         assert_int_equal(found->seg->next_offset, mine->next_offset);
         assert_int_equal(leat_store_forget(bench->store, found->seg), LEAT_OK);
         assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
@@ -250,7 +250,7 @@ static void follow(struct bench *bench, struct mine *mine, struct follower *foll
     follower->req = (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
                                             .seg = mine->seg,
                                             .from_bytes = mine->committed_bytes,
-                                            .to_bytes = last_extent(mine).bytes,
+                                            .to_bytes = last_prefix_id(mine).bytes,
                                             .follow = true,
                                             .on_done = on_followed,
                                             .owner = follower};
@@ -283,14 +283,14 @@ static void store_commits_that_follow_bring_what_was_sealed_meanwhile(void **sta
             (void)fake_step(&bench->world);
         assert_true(write_some(mine, 1));
         follow(bench, mine, &second, &answers);
-        uint32_t asked = last_extent(mine).bytes;
+        uint32_t asked = last_prefix_id(mine).bytes;
         assert_true(write_some(mine, 1));
-        atomic_store(&mine->seg->sealed_bytes, last_extent(mine).bytes);
+        atomic_store(&mine->seg->sealed_bytes, last_prefix_id(mine).bytes);
         fake_settle(&bench->world);
         assert_true(first.answered == answers - 1 && second.answered == answers);
         assert_true(first.req.to_bytes <= second.req.to_bytes);
         assert_true(second.req.to_bytes > asked);
-        assert_int_equal(second.req.to_bytes, last_extent(mine).bytes);
+        assert_int_equal(second.req.to_bytes, last_prefix_id(mine).bytes);
         mine->committed_bytes = second.req.to_bytes;
         assert_durable(mine);
         assert_int_equal(other->rc, LEAT_OK);
@@ -316,7 +316,7 @@ static void store_commits_of_a_log_are_answered_in_the_order_of_asking(void **st
     assert_true(write_some(mine, 1));
     follow(bench, mine, &second, &answers);
     assert_true(write_some(mine, 1));
-    atomic_store(&mine->seg->sealed_bytes, last_extent(mine).bytes);
+    atomic_store(&mine->seg->sealed_bytes, last_prefix_id(mine).bytes);
     while (fake_event_step(&bench->world)) {
     } /* the first one's round begins */
     bench->world.turn_stays = true;
@@ -610,8 +610,8 @@ static void store_smaller_budget_keeps_what_memory_holds(void **state)
     for (int i = 0; i < 12; i++) {
         const struct leat_found *found = found_of(bench, mine[i]);
         assert_int_equal(found->kind, LEAT_FOUND_MARK);
-        assert_int_equal(found->scan.bytes, last_extent(mine[i]).bytes);
-        assert_int_equal(leat_store_cut(bench->store, found->seg, found->seg->extent,
+        assert_int_equal(found->scan.bytes, last_prefix_id(mine[i]).bytes);
+        assert_int_equal(leat_store_cut(bench->store, found->seg, found->seg->prefix_id,
                                         found->scan.next_offset, 1),
                          LEAT_OK);
     }

@@ -96,21 +96,21 @@ static inline const struct leat_found *found_is(struct subject *it, enum leat_fo
     if (found->kind != kind) print_message("%s\n", found->why);
     assert_int_equal(found->kind, kind);
     assert_int_equal(found->seg->state, state);
-    struct leat_extent none = {0}, want = prefix == NOTHING ? none
-                                          : prefix == ALL   ? last_extent(it->mine)
-                                                            : it->mine->extents[prefix];
+    struct leat_prefix_id none = {0}, want = prefix == NOTHING ? none
+                                             : prefix == ALL   ? last_prefix_id(it->mine)
+                                                               : it->mine->prefix_ids[prefix];
     assert_int_equal(found->scan.bytes, want.bytes);
     assert_int_equal(found->scan.crc, want.crc);
     if (kind != LEAT_FOUND_LOST) {
-        assert_int_equal(found->seg->extent.bytes, want.bytes);
-        assert_int_equal(found->seg->extent.crc, want.crc);
+        assert_int_equal(found->seg->prefix_id.bytes, want.bytes);
+        assert_int_equal(found->seg->prefix_id.crc, want.crc);
         assert_int_equal(found->seg->base_offset, it->mine->id.v * 1000);
         assert_string_equal(found->why, "");
     } else {
         if (!strstr(found->why, why)) print_message("%s\n", found->why);
         assert_non_null(strstr(found->why, why));
         assert_true(it->bench->store->complaint_count > 0);
-        if (state == LEAT_SEGMENT_OPEN) assert_int_equal(found->seg->extent.bytes, want.bytes);
+        if (state == LEAT_SEGMENT_OPEN) assert_int_equal(found->seg->prefix_id.bytes, want.bytes);
     }
     return found;
 }

@@ -44,7 +44,7 @@ static void turns_rows_wait_for_two_rounds(void **state)
     for (unsigned round = 0; round < ROUNDS; round++) {
         reqs[round] = (struct leat_store_req){.kind = LEAT_STORE_COMMIT,
                                               .seg = commits->seg,
-                                              .to_bytes = last_extent(commits).bytes,
+                                              .to_bytes = last_prefix_id(commits).bytes,
                                               .on_done = on_answered};
         bench->store_port.request(bench->store_port.ctx, &bench->world.core_post, &reqs[round]);
         (void)fake_event_step(&bench->world);
@@ -222,8 +222,8 @@ static void turns_flush_that_fails_amid_its_pieces(void **state)
         struct leat_store *store = bench->store;
         struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 4 * MIB);
         fake_settle(&bench->world);
-        mine->extent_count = 1;
-        mine->extents[0] = (struct leat_extent){4 * MIB - 100, 99};
+        mine->prefix_id_count = 1;
+        mine->prefix_ids[0] = (struct leat_prefix_id){4 * MIB - 100, 99};
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         bench->world.fail_at = bench->world.op_count + piece;
         op_count = 0;
@@ -386,7 +386,7 @@ static void turns_scrub_reads_whole_blocks(void **state)
     for (uint32_t less = 0; less < 2; less++) {
         struct bench *bench = bench_ready(23 + less);
         struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
-        mine->extents[0] = (struct leat_extent){2 * LEAT_BLOCK_BYTES, 99};
+        mine->prefix_ids[0] = (struct leat_prefix_id){2 * LEAT_BLOCK_BYTES, 99};
         assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
         fake_pass(&bench->world, 2 * DELAY_US);
         fake_file(&bench->world, "store/0")->bytes =

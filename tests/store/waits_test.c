@@ -24,8 +24,8 @@ static struct mine *open_one(struct bench *bench, uint32_t capacity)
 /* As if it had been flushed. */
 static void to_cached(struct bench *bench, struct mine *mine)
 {
-    mine->extent_count = 1;
-    mine->extents[0] = (struct leat_extent){100, 99};
+    mine->prefix_id_count = 1;
+    mine->prefix_ids[0] = (struct leat_prefix_id){100, 99};
     assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
     leat_held_move(leat_held_of(mine->seg), LEAT_HELD_CACHED, &bench->store->cached);
 }

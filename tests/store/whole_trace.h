@@ -77,13 +77,13 @@ static void trace_held(const struct leat_held *held)
     trace(" %llu state %d %s at %u/%u", (unsigned long long)seg->id.v, seg->state,
           where[held->where], held->slot.file->number, held->slot.unit);
     if (seg->buffer) trace(" memory %llu", (unsigned long long)held->pool_at);
-    trace(" extent %u %08x in file %u%s%s%s%s", seg->extent.bytes, seg->extent.crc,
+    trace(" extent %u %08x in file %u%s%s%s%s", seg->prefix_id.bytes, seg->prefix_id.crc,
           held->in_file_bytes, seg->flushed ? " flushed" : "", held->failed ? " failed" : "",
           held->damaged ? " damaged" : "", held->slot_shared ? " shared" : "");
     if (held->data_reqs) trace(" waits %u", held->data_reqs);
     if (held->closed_us) trace_time("closed", held->closed_us);
     trace("; row %u state %u flags %x more %x extent %u %08x offsets %llu %llu at %u/%u in %llu\n",
-          seg->row, row->state, row->flags, row->more, row->extent_bytes, row->extent_crc,
+          seg->row, row->state, row->flags, row->more, row->prefix_id_bytes, row->prefix_id_crc,
           (unsigned long long)row->base_offset, (unsigned long long)row->next_offset,
           row->slot_file, row->slot_unit, (unsigned long long)row->pool_at);
     if (!leat_row_valid(row, seg->row)) trace("  its row does not read\n");

@@ -10,9 +10,9 @@ static struct leat_scan scan_of(const uint8_t *bytes, uint32_t count)
 }
 
 /* The last seal at or before `bytes`. */
-static struct leat_extent seal_before(const struct fixture_segment *seg, uint32_t bytes)
+static struct leat_prefix_id seal_before(const struct fixture_segment *seg, uint32_t bytes)
 {
-    struct leat_extent last = {0, 0};
+    struct leat_prefix_id last = {0, 0};
     for (uint32_t i = 0; i < seg->seal_count; i++)
         if (seg->seals[i].bytes <= bytes) last = seg->seals[i];
     return last;
@@ -64,7 +64,7 @@ static void scan_cut_at_each_byte_ends_at_last_trailer(void **state)
     fixture_fill(&seg, &random, 1, 5, 60, true);
     static _Alignas(8) uint8_t torn[FIXTURE_BYTES];
     for (uint32_t cut = 0; cut <= seg.writer.used; cut++) {
-        struct leat_extent want = seal_before(&seg, cut);
+        struct leat_prefix_id want = seal_before(&seg, cut);
         memset(torn, 0, sizeof torn);
         memcpy(torn, seg.bytes, cut);
         for (int zero_filled = 0; zero_filled < 2; zero_filled++) {
@@ -105,7 +105,7 @@ static void scan_missing_blocks_end_at_the_trailer_before_the_first(void **state
         uint32_t first = 0;
         while (first < used && torn[first] == seg.bytes[first])
             first++;
-        struct leat_extent want = seal_before(&seg, first);
+        struct leat_prefix_id want = seal_before(&seg, first);
         struct leat_scan scan = scan_of(torn, sizeof torn);
         assert_int_equal(scan.bytes, want.bytes);
         assert_int_equal(scan.crc, want.crc);
@@ -287,13 +287,13 @@ static void scan_only_start_until_a_batch_or_a_trim_of_all_before(void **state)
     assert_false(leat_scan_only_start(&scan));
 }
 
-static void writer_resumed_from_extent_continues_chain(void **state)
+static void writer_resumed_from_prefix_id_continues_chain(void **state)
 {
     struct leat_xoshiro random;
     leat_xoshiro_seed(&random, 8);
     static struct fixture_segment seg;
     fixture_fill(&seg, &random, 1, 2, 20, false);
-    struct leat_extent last = seg.seals[seg.seal_count - 1];
+    struct leat_prefix_id last = seg.seals[seg.seal_count - 1];
     leat_entry_writer_init(&seg.writer, seg.bytes, sizeof seg.bytes);
     seg.writer.used = seg.writer.sealed_bytes = last.bytes;
     seg.writer.chain = last.crc;
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(scan_implausible_batch_ends_prefix),
         cmocka_unit_test(scan_trim_entry_names_what_is_retained),
         cmocka_unit_test(scan_only_start_until_a_batch_or_a_trim_of_all_before),
-        cmocka_unit_test(writer_resumed_from_extent_continues_chain),
+        cmocka_unit_test(writer_resumed_from_prefix_id_continues_chain),
         cmocka_unit_test(entry_fits_counts_trailer_and_reserve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ enum { FIXTURE_BYTES = 16 * 1024, FIXTURE_SEALS = 64 };
 struct fixture_segment {
     _Alignas(8) uint8_t bytes[FIXTURE_BYTES];
     struct leat_entry_writer writer;
-    struct leat_extent seals[FIXTURE_SEALS];
+    struct leat_prefix_id seals[FIXTURE_SEALS];
     uint32_t seal_count, acked;
     uint64_t base_offset, next_offset;
     int64_t max_timestamp_ms;
