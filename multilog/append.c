@@ -161,7 +161,7 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
     leat_err rc = log_refusal(log, error);
     if (rc != LEAT_OK) return rc;
     append->append_time_ms = -1;
-    if (log_is_cold(log)) return want_room(log, batch, error);
+    if (log_is_unloaded(log)) return want_room(log, batch, error);
 
     uint64_t offset = 0;
     int64_t expected = 0;

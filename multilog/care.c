@@ -227,7 +227,7 @@ void log_step_resume(struct leat_log *log)
 static void producers_expire(struct leat_log *log, int64_t now_ms)
 {
     struct leat_producers *producers = &log->producers;
-    if (log_is_cold(log) || !log->options.producer_expiry_ms) return;
+    if (log_is_unloaded(log) || !log->options.producer_expiry_ms) return;
     int64_t before_ms = now_ms - (int64_t)log->options.producer_expiry_ms;
     (void)leat_producers_expire(producers, before_ms, log_acked(log));
     before_ms = now_ms - LOG_PRODUCER_AGE_MS_MIN;

@@ -97,7 +97,7 @@ static void requests_check(const struct leat_log *log)
                 (log->head.seg && !log->old.seg && log->commit_count == 0));
     LEAT_ASSERT(log->opened == LOG_UNOPENED || log->head.seg);
     LEAT_ASSERT(log->restored == LOG_WARM || !log->head.seg);
-    LEAT_ASSERT(!log->warming || log_is_cold(log));
+    LEAT_ASSERT(!log->warming || log_is_unloaded(log));
 }
 
 void leat_log_check(const struct leat_log *log, bool queued)

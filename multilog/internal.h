@@ -76,7 +76,7 @@ enum log_restored {
     /* nothing: the last segment's start entry says whether older segments are missing */
     LOG_FRONT_UNKNOWN,
     LOG_FRONT_UNTOLD, /* the start entry does not say that: the whole segment is read */
-    LOG_COLD,         /* where the log begins; not its producers, nor the state of leat_log_app */
+    LOG_UNLOADED,     /* where the log begins; not its producers, nor the state of leat_log_app */
 };
 
 /* Whether segments that are not here come from other nodes: leat_log_tail.backfill_follows, leat_log_older_done() and
@@ -307,7 +307,7 @@ static inline struct log_slot *log_slot_at(const struct leat_log *log, uint32_t 
     LEAT_ASSERT_CMP(index, <, log->slot_count);
     return &log->slots[log->slot_begin + index];
 }
-static inline bool log_is_cold(const struct leat_log *log)
+static inline bool log_is_unloaded(const struct leat_log *log)
 {
     return log->restored != LOG_WARM;
 }

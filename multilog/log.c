@@ -81,7 +81,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
     log->jumped = log->front_accepted = tail->jumped;
     /* The first segment of all was started when nothing had been given up yet. */
     bool first = seg_count > 0 && segs[seg_count - 1]->id.v == 0;
-    log->restored = seg_count == 0 ? LOG_WARM : first ? LOG_COLD : LOG_FRONT_UNKNOWN;
+    log->restored = seg_count == 0 ? LOG_WARM : first ? LOG_UNLOADED : LOG_FRONT_UNKNOWN;
     /* SUBTLE: after an accepted loss the log may have no producer state left, and still takes no producer in the
      * middle of its sequences. Else (1) batches 7 and 8 are under way, the log waits, both are refused; (2) the loss
      * is accepted; (3) batch 8 comes again, before 7. A producer that begins anew, under its next epoch, sends both
@@ -95,7 +95,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_store_por
                         segs[seg_count - 1]->next_offset != tail->next_offset;
     *out_log = log;
     /* An application with state in the log waits for this state, not for the first append. */
-    if ((log_is_cold(log) && log->options.app.ctx) || log_front_is_unknown(log))
+    if ((log_is_unloaded(log) && log->options.app.ctx) || log_front_is_unknown(log))
         log_mark_dirty(log);
     return LEAT_OK;
 }
@@ -161,7 +161,8 @@ static void tell_room(struct leat_log *log)
     if (!log->room_wanted) return;
     bool refused = log->state != LEAT_LOG_SERVING || log->ending != LOG_LIVES ||
                    log_place_refusal(log, false) != LEAT_OK;
-    bool fits = !log_is_cold(log) && !log->producers_wanted && log_head_fits(log, log->room_bytes);
+    bool fits =
+        !log_is_unloaded(log) && !log->producers_wanted && log_head_fits(log, log->room_bytes);
     if (!refused && !fits) return;
     log->room_wanted = false;
     log->room_bytes = 0;
@@ -239,7 +240,7 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
         .group_count = groups,
         .end_segment = end_segment,
         .producers = log->producers.count,
-        .cold = log_is_cold(log),
+        .unloaded = log_is_unloaded(log),
         .epoch = log->options.epoch,
         .ref = log->options.ref,
         .appended_records = log->appended_records,

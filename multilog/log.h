@@ -382,7 +382,7 @@ struct leat_log_info {
     uint64_t first_segment, segment_count, first_group, group_count;
     uint64_t end_segment; /* the id after the last segment here */
     uint32_t producers;
-    bool cold; /* producer state, and the state of leat_log_app, is not read back yet */
+    bool unloaded; /* producer state, and the state of leat_log_app, is not read back yet */
     struct leat_epoch epoch;
     struct leat_log_ref ref;
     uint64_t appended_records, appended_bytes;

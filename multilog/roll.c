@@ -357,7 +357,7 @@ static void producers_grow(struct leat_log *log)
 void log_step_room(struct leat_log *log)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
-    if (log->state != LEAT_LOG_SERVING || log_is_cold(log) || log->ending != LOG_LIVES) return;
+    if (log->state != LEAT_LOG_SERVING || log_is_unloaded(log) || log->ending != LOG_LIVES) return;
     producers_grow(log);
     bool ahead = log->rolling_fast && log->head.seg && !log->old.seg;
     bool fits = !log->room_wanted || log_head_fits(log, log->room_bytes);

@@ -30,9 +30,9 @@ void log_restored_enter(struct leat_log *log, enum log_restored to)
 {
     LEAT_ASSERT_OWNER(log->options.actor);
     static const unsigned follow[] = {
-        [LOG_FRONT_UNKNOWN] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_COLD,
-        [LOG_FRONT_UNTOLD] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_COLD,
-        [LOG_COLD] = 1u << LOG_WARM,
+        [LOG_FRONT_UNKNOWN] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_UNLOADED,
+        [LOG_FRONT_UNTOLD] = 1u << LOG_FRONT_UNTOLD | 1u << LOG_UNLOADED,
+        [LOG_UNLOADED] = 1u << LOG_WARM,
         [LOG_WARM] = 1u << LOG_WARM,
     };
     LEAT_ASSERT(follow[log->restored] & 1u << to);

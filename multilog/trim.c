@@ -45,7 +45,7 @@ void log_step_trim(struct leat_log *log)
         log->room_wanted = true;
         /* A cold log wakes first, and log_step_warm() has run already: step again. Not while the disk is full: the
          * request is refused at once then, and the turn would never end. */
-        bool wakes = log_is_cold(log) && log_now(log) >= log->reserve_not_before_us;
+        bool wakes = log_is_unloaded(log) && log_now(log) >= log->reserve_not_before_us;
         if (wakes || LEAT_BUG(FULL_ASKS_ON)) log_mark_dirty(log);
     }
 }
@@ -141,7 +141,7 @@ void log_step_begin(struct leat_log *log)
         return;
     }
     log->roll_wanted = true;
-    if (!log_is_cold(log) || log->room_wanted) return;
+    if (!log_is_unloaded(log) || log->room_wanted) return;
     log->room_wanted = true; /* a cold log wakes first */
     log_mark_dirty(log);
 }

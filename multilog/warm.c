@@ -84,7 +84,7 @@ static void front_is_unreadable(struct leat_log *log)
     if (!log_front_is_unknown(log)) return;
     if (log_backfill_runs(log))
         log->first_segment = log->trim_segment = log->first_offset = log->trim_offset = 0;
-    log_restored_enter(log, LOG_COLD);
+    log_restored_enter(log, LOG_UNLOADED);
 }
 
 static void damaged_tell(const struct leat_log *log, const struct leat_segment *seg)
@@ -252,7 +252,7 @@ static bool front_is_given_up(const struct leat_log *log)
 static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
 {
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
-    log_restored_enter(log, LOG_COLD);
+    log_restored_enter(log, LOG_UNLOADED);
     if (segment >= held->id.v || offset >= held->base_offset || front_is_given_up(log)) {
         /* Nothing is missing; records may have been given up. */
         if (offset <= log_acked(log)) log_begin_note(log, offset);
@@ -425,7 +425,7 @@ void log_step_front(struct leat_log *log)
 
 static bool warm_can_start(const struct leat_log *log)
 {
-    if (!log_is_cold(log) || log->warming || log->ending != LOG_LIVES) return false;
+    if (!log_is_unloaded(log) || log->warming || log->ending != LOG_LIVES) return false;
     if (log->state != LEAT_LOG_SERVING) return false;
     if (!log->room_wanted && !log->options.app.ctx) return false;
     if (log_now(log) < log->reserve_not_before_us) return false;

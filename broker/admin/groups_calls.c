@@ -110,7 +110,7 @@ void leat_groups_log_made(struct leat_partition *partition)
     LEAT_ASSERT_OWNER(partition->core);
     struct leat_log_info info;
     leat_log_info(partition->log, &info);
-    if (!info.cold) leat_groups_is_read(partition->groups);
+    if (!info.unloaded) leat_groups_is_read(partition->groups);
 }
 
 /* ---- requests ---- */

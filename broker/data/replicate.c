@@ -210,10 +210,13 @@ void leat_replicate_sink_fini(struct leat_core *core)
  * A stream that is still being deleted is in the table: its log is made, and goes at once (leat_partition_create()). */
 static bool is_gone_since(struct leat_core *core, size_t at)
 {
-    const struct leat_found_fate *fate = &core->node->fates[at];
-    if (fate->fate != LEAT_FATE_SERVED && fate->fate != LEAT_FATE_KEPT) return false;
-    return leat_stream_find(core, fate->log.stream) == NULL &&
-           leat_replicate_stream_is_deleted(core, fate->log.stream) && !LEAT_BUG(GONE_SINCE_STAYS);
+    const struct leat_found_disposition *disposition = &core->node->dispositions[at];
+    if (disposition->disposition != LEAT_DISPOSITION_SERVED &&
+        disposition->disposition != LEAT_DISPOSITION_KEPT)
+        return false;
+    return leat_stream_find(core, disposition->log.stream) == NULL &&
+           leat_replicate_stream_is_deleted(core, disposition->log.stream) &&
+           !LEAT_BUG(GONE_SINCE_STAYS);
 }
 
 leat_err leat_replicate_take_found(struct leat_core *core)
@@ -227,7 +230,7 @@ leat_err leat_replicate_take_found(struct leat_core *core)
     for (size_t i = 0; rc == LEAT_OK && i < count; i++)
         rc = leat_backup_take_found(core->data->replicate->backup, &found[i]);
     for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++)
-        if (node->fates[i].fate == LEAT_FATE_REPLICA)
+        if (node->dispositions[i].disposition == LEAT_DISPOSITION_REPLICA)
             rc = leat_backup_take_found(core->data->replicate->backup, &node->found[i]);
         else if (is_gone_since(core, i))
             rc = leat_backup_take_own(core->data->replicate->backup, node->found[i].seg,

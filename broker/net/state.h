@@ -13,23 +13,23 @@
 
 struct leat_core;
 struct leat_core_hooks;
-struct leat_found_fate;
+struct leat_found_disposition;
 struct leat_inherited;
 struct leat_found;
 
-enum leat_fate {
-    LEAT_FATE_GONE,    /* dropped */
-    LEAT_FATE_SERVED,  /* closed, its log's */
-    LEAT_FATE_KEPT,    /* not touched, not served */
-    LEAT_FATE_REPLICA, /* another node owns its log: kept for it */
+enum leat_disposition {
+    LEAT_DISPOSITION_GONE,    /* dropped */
+    LEAT_DISPOSITION_SERVED,  /* closed, its log's */
+    LEAT_DISPOSITION_KEPT,    /* not touched, not served */
+    LEAT_DISPOSITION_REPLICA, /* another node owns its log: kept for it */
 };
 
 /* What became of a found segment: its descriptor may be gone when the logs are made. */
-struct leat_found_fate {
+struct leat_found_disposition {
     struct leat_log_ref log;
     uint64_t segment, next_offset;
     struct leat_stream_desc *desc; /* until the cut: one reference. NULL: no stream is known */
-    enum leat_fate fate;
+    enum leat_disposition disposition;
     bool known;  /* its stream is there */
     bool copied; /* ... and other nodes may have the missing segments */
     /* Another row is of the same segment, and this one's bytes never got to its file. */
@@ -93,7 +93,7 @@ struct leat_node {
     size_t mark_count;
     struct leat_log_decision *decisions;
     size_t decision_count;
-    struct leat_found_fate *fates; /* [found_count] */
+    struct leat_found_disposition *dispositions; /* [found_count] */
     struct leat_node_log_sum passed_sum;
     struct leat_coordinate request;
     struct leat_mail mail, ready_mail, stop_mail;

@@ -34,7 +34,7 @@ static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_
         !leat_segment_is_damaged(seg))
         return false;
     if (seg->integrity == LEAT_INTEGRITY_CORRUPT) return true;
-    return !in_front && seg->id.v < decision->tail.segment && !node->fates[at].duplicate;
+    return !in_front && seg->id.v < decision->tail.segment && !node->dispositions[at].duplicate;
 }
 
 /* The segments of a log that are here. */
@@ -56,11 +56,12 @@ static leat_err here_gather(const struct leat_node *node, const struct leat_stre
         if (out->segs == NULL) return LEAT_E_NO_MEMORY;
     }
     for (size_t i = first; i < end; i++) {
-        const struct leat_found_fate *fate = &node->fates[i];
-        if (fate->fate == LEAT_FATE_GONE) continue;
-        out->highest_segment = fate->segment;
-        if (fate->next_offset > out->highest_offset) out->highest_offset = fate->next_offset;
-        if (fate->fate == LEAT_FATE_SERVED ||
+        const struct leat_found_disposition *disposition = &node->dispositions[i];
+        if (disposition->disposition == LEAT_DISPOSITION_GONE) continue;
+        out->highest_segment = disposition->segment;
+        if (disposition->next_offset > out->highest_offset)
+            out->highest_offset = disposition->next_offset;
+        if (disposition->disposition == LEAT_DISPOSITION_SERVED ||
             is_elsewhere(node, desc, decision, i, out->count == 0))
             out->segs[out->count++] = node->found[i].seg;
     }
@@ -242,11 +243,12 @@ static leat_err adopt_all(struct leat_node *node, struct leat_core *core, bool f
     size_t at = 0;
     for (size_t i = 0; i < node->decision_count; i++) {
         const struct leat_log_decision *decision = &node->decisions[i];
-        while (at < node->found_count && leat_log_ref_order(node->fates[at].log, decision->log) < 0)
+        while (at < node->found_count &&
+               leat_log_ref_order(node->dispositions[at].log, decision->log) < 0)
             at++;
         size_t first = at;
         while (at < node->found_count &&
-               leat_log_ref_order(node->fates[at].log, decision->log) == 0)
+               leat_log_ref_order(node->dispositions[at].log, decision->log) == 0)
             at++;
         struct leat_stream *stream = leat_stream_find(core, decision->log.stream);
         if (stream == NULL) continue; /* deleted between decision and here */

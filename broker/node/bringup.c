@@ -212,7 +212,7 @@ static void up_on_adopted(struct leat_coordinate *request)
         up_fail(node, rc, &error);
         return;
     }
-    leat_found_fates(node);
+    leat_found_dispositions(node);
     leat_core_mail(&node->cores[0], LEAT_ACTOR_STORE, &node->mail, up_deliver_cut);
 }
 
@@ -259,10 +259,10 @@ static void up_deliver_logs_made(void *actor, struct leat_mail *mail)
     leat_core_mail(core, LEAT_ACTOR_STORE, &node->mail, up_deliver_found_done);
     leat_mem_free(node->decisions);
     leat_mem_free(node->marks);
-    leat_mem_free(node->fates);
+    leat_mem_free(node->dispositions);
     node->decisions = NULL;
     node->marks = NULL;
-    node->fates = NULL;
+    node->dispositions = NULL;
     if (node->life == LEAT_LIFE_COMES_UP) leat_node_enter(node, LEAT_LIFE_UP); /* not stopped yet */
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = core->net->listen(core->net->ctx, node->listen_address, leat_peer_accept, core,

@@ -17,7 +17,7 @@ void leat_node_bring_up(struct leat_node *node);
 leat_err leat_found_marks(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** The decisions are here: of which logs streams are known. Without memory node->fates stays NULL, and the cut fails.
  * Core 0. */
-void leat_found_fates(struct leat_node *node);
+void leat_found_dispositions(struct leat_node *node);
 /** Cut, keep or drop each segment that was found, by the decisions. Thread: store, so the function reads nothing of
  * core 0; blocks. */
 leat_err leat_found_cut(struct leat_node *node) LEAT_NODISCARD;

@@ -171,11 +171,12 @@ static void sort_decisions(struct leat_node *node)
 /* This copy alone says where its log ends. Bytes after this end are no whole write: the write was torn, and never
  * acked; or it was acked, and was damaged later. */
 static void passed_over_note(struct leat_node *node, const struct leat_found *found,
-                             const struct leat_found_fate *fate)
+                             const struct leat_found_disposition *disposition)
 {
     struct leat_segment *seg = found->seg;
     const struct leat_clock *clock = node->cores[0].env->clock;
-    if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || fate->desc == NULL) return;
+    if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || disposition->desc == NULL)
+        return;
     seg->passed_bytes = found->behind_bytes; /* in its row, with the cut */
     leat_node_log_summed(
         &node->passed_sum, clock->now_us(clock->ctx), LEAT_NODE_LOG_WARN,
@@ -185,7 +186,7 @@ static void passed_over_note(struct leat_node *node, const struct leat_found *fo
         "the power went, and acknowledged to nobody; or they were acknowledged, and the disk has "
         "damaged "
         "them: one copy can't tell (docs/operations.md)",
-        fate->desc->name, seg->log.streamlet, seg->log.log,
+        disposition->desc->name, seg->log.streamlet, seg->log.log,
         (unsigned long long)found->scan.next_offset, found->scan.bytes,
         (unsigned long long)seg->id.v, found->behind_bytes);
 }
@@ -197,9 +198,9 @@ static bool is_last(const struct leat_node *node, const struct leat_found *found
 
 /* The segment belongs to another owner, or to an owner that is not known yet: the owner says what becomes of it. */
 static leat_err cut_for_another(struct leat_node *node, const struct leat_found *found,
-                                enum leat_fate *out_fate)
+                                enum leat_disposition *out_disposition)
 {
-    *out_fate = LEAT_FATE_REPLICA;
+    *out_disposition = LEAT_DISPOSITION_REPLICA;
     leat_store_role_set(node->store, found->seg, LEAT_SEGMENT_REPLICA, found->seg->writer);
     leat_store_found_hibernate(node->store, found);
     return LEAT_OK;
@@ -208,13 +209,13 @@ static leat_err cut_for_another(struct leat_node *node, const struct leat_found 
 /* Segments of a log that no stream has: dropped only where the coordinator is known to have
  * deleted the stream, i.e. where it has given out higher ids since. */
 static leat_err cut_orphan(struct leat_node *node, const struct leat_found *found, bool known,
-                           enum leat_fate *out_fate)
+                           enum leat_disposition *out_disposition)
 {
     uint32_t highest = atomic_load_explicit(&node->highest_stream, memory_order_relaxed);
-    *out_fate = LEAT_FATE_KEPT;
-    if (known) return cut_for_another(node, found, out_fate); /* went elsewhere meanwhile */
+    *out_disposition = LEAT_DISPOSITION_KEPT;
+    if (known) return cut_for_another(node, found, out_disposition); /* went elsewhere meanwhile */
     if (found->seg->log.stream <= highest) {
-        *out_fate = LEAT_FATE_GONE;
+        *out_disposition = LEAT_DISPOSITION_GONE;
         return leat_store_forget(node->store, found->seg);
     }
     if (found == node->found || !same_log(found - 1, found))
@@ -227,7 +228,7 @@ static leat_err cut_orphan(struct leat_node *node, const struct leat_found *foun
 
 /* A log that waits: nothing is touched on disk. What is valid of a segment that lost its end can
  * be read all the same: for this run it counts as closed where it is valid. */
-static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_fate)
+static leat_err cut_nothing(const struct leat_found *found, enum leat_disposition *out_disposition)
 {
     struct leat_segment *seg = found->seg;
     bool readable = found->kind == LEAT_FOUND_CLOSED;
@@ -236,7 +237,7 @@ static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_
         seg->state = LEAT_SEGMENT_CLOSED;
         readable = true;
     }
-    *out_fate = readable ? LEAT_FATE_SERVED : LEAT_FATE_KEPT;
+    *out_disposition = readable ? LEAT_DISPOSITION_SERVED : LEAT_DISPOSITION_KEPT;
     return LEAT_OK;
 }
 
@@ -252,9 +253,10 @@ static bool is_the_same(const struct leat_found *a, const struct leat_found *b)
  * So segment 4 is missing, and is fetched from other nodes like a segment whose row is damaged. The rule does not hold
  * before an offset gap: no start entry names the segment there, and an operator has accepted what is left of it. */
 static bool is_on_others(const struct leat_node *node, const struct leat_found *found,
-                         const struct leat_found_fate *fate, const struct leat_tail_record *tail)
+                         const struct leat_found_disposition *disposition,
+                         const struct leat_tail_record *tail)
 {
-    if (!fate->copied || found->seg->id.v >= tail->segment) return false;
+    if (!disposition->copied || found->seg->id.v >= tail->segment) return false;
     const struct leat_found *end = node->found + node->found_count, *next = found + 1;
     while (next < end && same_log(next, found) && next->seg->id.v == found->seg->id.v)
         next++;
@@ -280,48 +282,49 @@ static bool is_second(const struct leat_node *node, const struct leat_found *fou
 }
 
 static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
-                        struct leat_found_fate *fate)
+                        struct leat_found_disposition *disposition)
 {
     struct leat_segment *seg = found->seg;
     const struct leat_log_decision *decision = decision_find(node, seg->log);
-    if (decision == NULL) return cut_orphan(node, found, fate->known, &fate->fate);
+    if (decision == NULL)
+        return cut_orphan(node, found, disposition->known, &disposition->disposition);
     /* SUBTLE: what is left to recovery is not served here for reading meanwhile. (1) For that an open
      * segment counts as closed; (2) its streamlet gets an owner, so it is handed on as a replica, and
      * a closed one is no mark; (3) where it was the last mark of the newest version its log waits
      * for ever, with all its bytes here. */
     if (decision->kind == LEAT_DECIDED_WAIT &&
-        ((decision->left && !LEAT_BUG(LEFT_IS_SERVED)) || fate->tail_waits)) {
+        ((decision->left && !LEAT_BUG(LEFT_IS_SERVED)) || disposition->tail_waits)) {
         /* Recovery has nothing else to go by. */
-        if (fate->known && !fate->copied && is_last(node, found))
-            passed_over_note(node, found, fate);
-        return cut_for_another(node, found, &fate->fate);
+        if (disposition->known && !disposition->copied && is_last(node, found))
+            passed_over_note(node, found, disposition);
+        return cut_for_another(node, found, &disposition->disposition);
     }
     if (decision->kind == LEAT_DECIDED_WAIT && is_second(node, found)) {
-        fate->fate = LEAT_FATE_KEPT; /* a log has each of its segments once */
+        disposition->disposition = LEAT_DISPOSITION_KEPT; /* a log has each of its segments once */
         return LEAT_OK;
     }
-    if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, &fate->fate);
+    if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, &disposition->disposition);
     const struct leat_tail_record *tail = &decision->tail;
     bool none = tail->segment == UINT64_MAX;
-    fate->fate = LEAT_FATE_GONE;
+    disposition->disposition = LEAT_DISPOSITION_GONE;
     if (none || seg->id.v > tail->segment) return leat_store_forget(node->store, seg);
-    fate->fate = LEAT_FATE_SERVED;
+    disposition->disposition = LEAT_DISPOSITION_SERVED;
     const struct leat_found *duplicate = duplicate_of(node, found);
     if (found->kind == LEAT_FOUND_CLOSED) {
         if (duplicate != NULL && is_better(duplicate, found) && is_the_same(duplicate, found)) {
-            fate->fate = LEAT_FATE_GONE;
+            disposition->disposition = LEAT_DISPOSITION_GONE;
             return leat_store_forget(node->store, seg);
         }
         return LEAT_OK;
     }
     if (found->kind != LEAT_FOUND_LOST && seg->id.v == tail->segment) duplicate = NULL;
-    fate->duplicate = duplicate != NULL;
+    disposition->duplicate = duplicate != NULL;
     if (duplicate != NULL && duplicate->kind == LEAT_FOUND_CLOSED) {
-        fate->fate = LEAT_FATE_GONE;
+        disposition->disposition = LEAT_DISPOSITION_GONE;
         return leat_store_forget(node->store, seg);
     }
     if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped) {
-        if (tail->prefix_id.bytes == found->scan.bytes) passed_over_note(node, found, fate);
+        if (tail->prefix_id.bytes == found->scan.bytes) passed_over_note(node, found, disposition);
         return leat_store_cut(node->store, seg, tail->prefix_id, tail->next_offset,
                               found->scan.max_timestamp_ms);
     }
@@ -332,30 +335,32 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
             leat_store_cut(node->store, seg, valid, found->scan.next_offset,
                            found->scan.max_timestamp_ms) == LEAT_OK)
             return LEAT_OK;
-        fate->fate = LEAT_FATE_GONE;
+        disposition->disposition = LEAT_DISPOSITION_GONE;
         return leat_store_forget(node->store, seg);
     }
     /* An older, damaged segment: only the offsets of its missing records become unavailable. */
-    fate->fate = LEAT_FATE_KEPT;
-    if (seg->state == LEAT_SEGMENT_OPEN && is_on_others(node, found, fate, tail)) return LEAT_OK;
-    return cut_nothing(found, &fate->fate);
+    disposition->disposition = LEAT_DISPOSITION_KEPT;
+    if (seg->state == LEAT_SEGMENT_OPEN && is_on_others(node, found, disposition, tail))
+        return LEAT_OK;
+    return cut_nothing(found, &disposition->disposition);
 }
 
-void leat_found_fates(struct leat_node *node)
+void leat_found_dispositions(struct leat_node *node)
 {
-    node->fates = leat_mem_calloc(LEAT_MEM_BROKER, node->found_count + 1, sizeof *node->fates);
-    for (size_t i = 0; node->fates != NULL && i < node->found_count; i++) {
+    node->dispositions =
+        leat_mem_calloc(LEAT_MEM_BROKER, node->found_count + 1, sizeof *node->dispositions);
+    for (size_t i = 0; node->dispositions != NULL && i < node->found_count; i++) {
         struct leat_log_ref ref = node->found[i].seg->log;
         const struct leat_stream *stream = leat_stream_find(&node->cores[0], ref.stream);
         bool known = stream != NULL && !stream->deleted;
         if (stream != NULL) {
             leat_stream_desc_ref(stream->desc);
-            node->fates[i].desc = stream->desc;
+            node->dispositions[i].desc = stream->desc;
         }
-        node->fates[i].known = known;
-        node->fates[i].copied = known && node->options.cluster.node_address != NULL &&
-                                stream->desc->settings.copies > 1;
-        node->fates[i].tail_waits = known && leat_adopt_awaits_tail(node, stream, ref);
+        node->dispositions[i].known = known;
+        node->dispositions[i].copied = known && node->options.cluster.node_address != NULL &&
+                                       stream->desc->settings.copies > 1;
+        node->dispositions[i].tail_waits = known && leat_adopt_awaits_tail(node, stream, ref);
     }
 }
 
@@ -364,19 +369,19 @@ leat_err leat_found_cut(struct leat_node *node)
     leat_err rc = LEAT_OK;
     sort_decisions(node);
     node->passed_sum.what = "logs end in front of bytes that are no whole write";
-    if (node->fates == NULL) rc = LEAT_E_NO_MEMORY;
+    if (node->dispositions == NULL) rc = LEAT_E_NO_MEMORY;
     for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++) {
-        struct leat_found_fate *fate = &node->fates[i];
-        fate->log = node->found[i].seg->log;
-        fate->segment = node->found[i].seg->id.v;
-        fate->next_offset = node->found[i].kind == LEAT_FOUND_CLOSED
-                                ? node->found[i].seg->next_offset
-                                : node->found[i].scan.next_offset;
-        rc = cut_one(node, &node->found[i], fate);
+        struct leat_found_disposition *disposition = &node->dispositions[i];
+        disposition->log = node->found[i].seg->log;
+        disposition->segment = node->found[i].seg->id.v;
+        disposition->next_offset = node->found[i].kind == LEAT_FOUND_CLOSED
+                                       ? node->found[i].seg->next_offset
+                                       : node->found[i].scan.next_offset;
+        rc = cut_one(node, &node->found[i], disposition);
     }
-    for (size_t i = 0; node->fates != NULL && i < node->found_count; i++) {
-        leat_stream_desc_unref(node->fates[i].desc);
-        node->fates[i].desc = NULL;
+    for (size_t i = 0; node->dispositions != NULL && i < node->found_count; i++) {
+        leat_stream_desc_unref(node->dispositions[i].desc);
+        node->dispositions[i].desc = NULL;
     }
     leat_node_log_sum_tell(&node->passed_sum, node->passed_sum.since_us + LEAT_NODE_LOG_SUM_US);
     if (rc == LEAT_OK) rc = leat_store_cut_done(node->store);

@@ -245,9 +245,9 @@ void leat_node_destroy(struct leat_node **nodep)
     leat_mem_free(node->complaints);
     leat_mem_free(node->decisions);
     leat_mem_free(node->marks);
-    for (size_t i = 0; node->fates != NULL && i < node->found_count; i++)
-        leat_stream_desc_unref(node->fates[i].desc); /* no cut has dropped it */
-    leat_mem_free(node->fates);
+    for (size_t i = 0; node->dispositions != NULL && i < node->found_count; i++)
+        leat_stream_desc_unref(node->dispositions[i].desc); /* no cut has dropped it */
+    leat_mem_free(node->dispositions);
     leat_mem_free(node->cores);
     leat_mem_free(node);
 }

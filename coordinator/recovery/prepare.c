@@ -125,8 +125,8 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
 
 /* A streamlet of a stream with a single copy stays on the node that has its bytes: if another node got the streamlet
  * because of an unwritten log, the other logs would wait there although their node comes back. */
-static uint32_t lone_wait(struct leat_coordinator *coordinator,
-                          const struct co_recover_streamlet *streamlet, bool last)
+static uint32_t single_wait(struct leat_coordinator *coordinator,
+                            const struct co_recover_streamlet *streamlet, bool last)
 {
     struct co_recovery *it = coordinator->recovery;
     const struct leat_machine_stream *stream =
@@ -165,7 +165,7 @@ uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last)
             else if (!log_decide(coordinator, log, last))
                 waits++;
         }
-        waits += lone_wait(coordinator, streamlet, last);
+        waits += single_wait(coordinator, streamlet, last);
     }
     return waits;
 }

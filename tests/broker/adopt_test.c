@@ -24,7 +24,7 @@ enum { ROWS = 8 };
 static struct {
     struct leat_segment segs[ROWS];
     struct leat_found found[ROWS];
-    struct leat_found_fate fates[ROWS];
+    struct leat_found_disposition dispositions[ROWS];
     struct leat_log_decision decisions[4];
     struct leat_begun *begun;
     struct leat_partition partition;
@@ -125,7 +125,7 @@ static void begin(void)
     assert_non_null(it.begun);
     alone.stream.begun = it.begun;
     alone.node.found = it.found;
-    alone.node.fates = it.fates;
+    alone.node.dispositions = it.dispositions;
     alone.node.decisions = it.decisions;
     alone.node.options.cluster.node_address = "n1:1";
 }
@@ -143,7 +143,7 @@ static struct leat_log_ref log_of(uint32_t q)
     return (struct leat_log_ref){ALONE_STREAM, 1, q};
 }
 
-static struct leat_segment *found(uint32_t q, uint64_t segment, enum leat_fate fate)
+static struct leat_segment *found(uint32_t q, uint64_t segment, enum leat_disposition disposition)
 {
     size_t at = alone.node.found_count++;
     it.segs[at] = (struct leat_segment){.log = log_of(q),
@@ -151,8 +151,10 @@ static struct leat_segment *found(uint32_t q, uint64_t segment, enum leat_fate f
                                         .prefix_id = {100 + (uint32_t)segment, 7},
                                         .next_offset = 10 * segment + 10};
     it.found[at] = (struct leat_found){.seg = &it.segs[at]};
-    it.fates[at] = (struct leat_found_fate){
-        .log = log_of(q), .segment = segment, .next_offset = 10 * segment + 10, .fate = fate};
+    it.dispositions[at] = (struct leat_found_disposition){.log = log_of(q),
+                                                          .segment = segment,
+                                                          .next_offset = 10 * segment + 10,
+                                                          .disposition = disposition};
     return &it.segs[at];
 }
 
@@ -192,8 +194,8 @@ static void cores_make_their_logs_of_their_segments(void **state)
 {
     (void)state;
     begin();
-    (void)found(0, 2, LEAT_FATE_SERVED), (void)found(0, 3, LEAT_FATE_SERVED);
-    (void)found(1, 6, LEAT_FATE_SERVED);
+    (void)found(0, 2, LEAT_DISPOSITION_SERVED), (void)found(0, 3, LEAT_DISPOSITION_SERVED);
+    (void)found(1, 6, LEAT_DISPOSITION_SERVED);
     (void)decided(0, 3), (void)decided(1, 6);
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said("core 0 makes 7/1/0, epoch 9, of 2 3; next 4 at 40, behind 103:7, older follow\n"
@@ -217,11 +219,11 @@ static void rows_of_other_logs_are_left(void **state)
 {
     (void)state;
     begin();
-    (void)found(0, 1, LEAT_FATE_SERVED), (void)found(1, 6, LEAT_FATE_SERVED);
-    it.fates[0].log.streamlet = it.segs[0].log.streamlet = 0;
-    it.fates[0].log.log = it.segs[0].log.log = 1;
-    (void)found(1, 7, LEAT_FATE_SERVED);
-    it.fates[2].log.stream = ALONE_STREAM + 1;
+    (void)found(0, 1, LEAT_DISPOSITION_SERVED), (void)found(1, 6, LEAT_DISPOSITION_SERVED);
+    it.dispositions[0].log.streamlet = it.segs[0].log.streamlet = 0;
+    it.dispositions[0].log.log = it.segs[0].log.log = 1;
+    (void)found(1, 7, LEAT_DISPOSITION_SERVED);
+    it.dispositions[2].log.stream = ALONE_STREAM + 1;
     (void)decided(1, 6);
     assert_int_equal(adopts(1), LEAT_OK);
     assert_said("core 1 makes 7/1/1, epoch 9, of 6; next 7 at 70, behind 106:7, older follow\n"
@@ -230,14 +232,14 @@ static void rows_of_other_logs_are_left(void **state)
 }
 
 /* Goal: segments that are dropped do not count; segments that are kept count for how far the log went. */
-static void fates_say_what_a_log_is_made_of(void **state)
+static void dispositions_say_what_a_log_is_made_of(void **state)
 {
     (void)state;
     begin();
-    (void)found(0, 1, LEAT_FATE_SERVED), (void)found(0, 2, LEAT_FATE_KEPT);
-    (void)found(0, 3, LEAT_FATE_REPLICA), (void)found(0, 4, LEAT_FATE_SERVED);
-    (void)found(0, 9, LEAT_FATE_GONE);
-    it.fates[1].next_offset = 1000;
+    (void)found(0, 1, LEAT_DISPOSITION_SERVED), (void)found(0, 2, LEAT_DISPOSITION_KEPT);
+    (void)found(0, 3, LEAT_DISPOSITION_REPLICA), (void)found(0, 4, LEAT_DISPOSITION_SERVED);
+    (void)found(0, 9, LEAT_DISPOSITION_GONE);
+    it.dispositions[1].next_offset = 1000;
     (void)decided(0, 4);
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said(
@@ -276,10 +278,10 @@ static void lost_segments_are_the_logs_where_others_have_them(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin();
         alone.desc->settings.copies = rows[i].copies;
-        if (!rows[i].first) (void)found(0, 4, LEAT_FATE_SERVED);
-        struct leat_segment *seg = found(0, 5, LEAT_FATE_KEPT);
+        if (!rows[i].first) (void)found(0, 4, LEAT_DISPOSITION_SERVED);
+        struct leat_segment *seg = found(0, 5, LEAT_DISPOSITION_KEPT);
         seg->integrity = rows[i].integrity;
-        it.fates[alone.node.found_count - 1].duplicate = rows[i].duplicate;
+        it.dispositions[alone.node.found_count - 1].duplicate = rows[i].duplicate;
         struct leat_log_decision *decision = decided(0, rows[i].tail);
         if (rows[i].waits) decision->kind = LEAT_DECIDED_WAIT;
         begins(0)->record.opened = true;
@@ -300,13 +302,13 @@ static void log_goes_on_behind_its_decided_end(void **state)
     (void)state;
     begin();
     (void)decided(0, UINT64_MAX); /* the decided log has no segments, a segment of it is here */
-    (void)found(0, 0, LEAT_FATE_KEPT);
+    (void)found(0, 0, LEAT_DISPOSITION_KEPT);
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said("core 0 makes 7/1/0, epoch 9, of none; next 0 at 0, behind 0:0\n"
                 "core 0 makes what is missing\n");
     end();
     begin();
-    (void)found(0, 0, LEAT_FATE_SERVED)->prefix_id; /* which goes on behind the end */
+    (void)found(0, 0, LEAT_DISPOSITION_SERVED)->prefix_id; /* which goes on behind the end */
     it.segs[0].prefix_id.bytes = 120;
     (void)decided(0, 0)->tail;
     assert_int_equal(adopts(0), LEAT_OK);
@@ -315,7 +317,7 @@ static void log_goes_on_behind_its_decided_end(void **state)
     assert_int_equal(it.partition.backfill, LEAT_BACKFILL_NONE);
     end();
     begin();
-    (void)found(0, 0, LEAT_FATE_SERVED); /* where it ends is elsewhere */
+    (void)found(0, 0, LEAT_DISPOSITION_SERVED); /* where it ends is elsewhere */
     it.segs[0].prefix_id.bytes = 120;
     (void)decided(0, 1);
     assert_int_equal(adopts(0), LEAT_OK);
@@ -323,7 +325,7 @@ static void log_goes_on_behind_its_decided_end(void **state)
                 "core 0 makes what is missing\n");
     end();
     begin();
-    (void)found(0, 2, LEAT_FATE_SERVED); /* behind a jump nothing is named */
+    (void)found(0, 2, LEAT_DISPOSITION_SERVED); /* behind a jump nothing is named */
     decided(0, 2)->tail.jumped = true;
     it.decisions[0].tail.next_offset = 1000;
     assert_int_equal(adopts(0), LEAT_OK);
@@ -342,8 +344,8 @@ static void missing_segments_follow_from_other_nodes(void **state)
         begin();
         if (alone_here) alone.node.options.cluster.node_address = NULL;
         alone.desc->settings.copies = one_copy ? 1 : 2;
-        (void)found(0, hole ? 0 : 1, LEAT_FATE_SERVED),
-            (void)found(0, hole ? 3 : 2, LEAT_FATE_SERVED);
+        (void)found(0, hole ? 0 : 1, LEAT_DISPOSITION_SERVED),
+            (void)found(0, hole ? 3 : 2, LEAT_DISPOSITION_SERVED);
         (void)decided(0, hole ? 3 : 2);
         assert_int_equal(adopts(0), LEAT_OK);
         bool holes = hole && !alone_here && !one_copy;
@@ -372,8 +374,8 @@ static void holes_are_named(void **state)
 {
     (void)state;
     begin();
-    (void)found(0, 1, LEAT_FATE_SERVED), (void)found(0, 2, LEAT_FATE_SERVED);
-    (void)found(0, 5, LEAT_FATE_SERVED);
+    (void)found(0, 1, LEAT_DISPOSITION_SERVED), (void)found(0, 2, LEAT_DISPOSITION_SERVED);
+    (void)found(0, 5, LEAT_DISPOSITION_SERVED);
     (void)decided(0, 5);
     leat_node_log_set(see, NULL, LEAT_NODE_LOG_DEBUG);
     assert_int_equal(adopts(0), LEAT_OK);
@@ -389,7 +391,7 @@ static void log_keeps_the_epoch_of_its_streamlet(void **state)
 {
     (void)state;
     begin();
-    (void)found(0, 0, LEAT_FATE_SERVED);
+    (void)found(0, 0, LEAT_DISPOSITION_SERVED);
     decided(0, 0)->epoch.v = 0;
     alone.desc->streamlets[1].epoch.v = 6;
     assert_int_equal(adopts(0), LEAT_OK);
@@ -404,7 +406,7 @@ static void log_that_waits_stands_in_with_what_is_here(void **state)
 {
     (void)state;
     begin();
-    (void)found(0, 2, LEAT_FATE_SERVED), (void)found(0, 5, LEAT_FATE_KEPT);
+    (void)found(0, 2, LEAT_DISPOSITION_SERVED), (void)found(0, 5, LEAT_DISPOSITION_KEPT);
     struct leat_log_decision *decision = decided(0, 7);
     decision->kind = LEAT_DECIDED_WAIT;
     snprintf(decision->why, sizeof decision->why, "its end is missing");
@@ -440,7 +442,7 @@ static void log_whose_decided_end_is_elsewhere_is_asked_for(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        (void)found(0, 2, LEAT_FATE_REPLICA);
+        (void)found(0, 2, LEAT_DISPOSITION_REPLICA);
         decided(0, 2)->kind = LEAT_DECIDED_WAIT;
         if (i != 1) begins(0)->record.opened = i == 2;
         if (i == 3) alone.node.options.cluster.node_address = NULL;
@@ -460,7 +462,7 @@ static void log_whose_end_is_here_is_made(void **state)
 {
     (void)state;
     begin();
-    (void)found(0, 0, LEAT_FATE_SERVED), (void)decided(0, 0);
+    (void)found(0, 0, LEAT_DISPOSITION_SERVED), (void)decided(0, 0);
     (void)begins(0);
     assert_int_equal(adopts(0), LEAT_OK);
     assert_said_first("core 0 makes 7/1/0, epoch 9, of 0; next 1 at 10, behind 100:7\n");
@@ -473,7 +475,7 @@ static void log_left_to_recovery_is_made_later(void **state)
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         begin();
-        (void)found(0, 2, LEAT_FATE_SERVED);
+        (void)found(0, 2, LEAT_DISPOSITION_SERVED);
         decided(0, 2)->left = true;
         it.decisions[0].kind = i == 0 ? LEAT_DECIDED_WAIT : LEAT_DECIDED_TAIL;
         assert_int_equal(adopts(0), LEAT_OK);
@@ -524,7 +526,7 @@ static void log_of_which_anything_is_known_is_not_fresh(void **state)
         begin();
         it.heap_full = true;
         struct leat_log_decision *decision = decided(0, UINT64_MAX);
-        if (i == 0) (void)found(0, 0, LEAT_FATE_KEPT);
+        if (i == 0) (void)found(0, 0, LEAT_DISPOSITION_KEPT);
         if (i == 1) decision->kind = LEAT_DECIDED_WAIT;
         if (i == 2) decision->tail.segment = 0;
         if (i == 3) decision->tail.next_offset = 1;
@@ -569,7 +571,7 @@ static void log_that_cant_be_made_ends_the_start(void **state)
         end();
     }
     begin();
-    (void)found(0, 2, LEAT_FATE_SERVED), (void)decided(0, 2);
+    (void)found(0, 2, LEAT_DISPOSITION_SERVED), (void)decided(0, 2);
     leat_mem_fail_at(1);
     assert_int_equal(adopts(0), LEAT_E_NO_MEMORY);
     leat_mem_fail_at(0);
@@ -584,7 +586,7 @@ static void damage_is_told(void **state)
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
         begin();
-        (void)found(0, 0, LEAT_FATE_SERVED), (void)decided(0, 0);
+        (void)found(0, 0, LEAT_DISPOSITION_SERVED), (void)decided(0, 0);
         it.trouble = i & 1 ? LEAT_E_DAMAGED : LEAT_OK;
         it.front_unknown = i & 2;
         assert_int_equal(adopts(0), LEAT_OK);
@@ -630,7 +632,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cores_make_their_logs_of_their_segments),
         cmocka_unit_test(rows_of_other_logs_are_left),
-        cmocka_unit_test(fates_say_what_a_log_is_made_of),
+        cmocka_unit_test(dispositions_say_what_a_log_is_made_of),
         cmocka_unit_test(lost_segments_are_the_logs_where_others_have_them),
         cmocka_unit_test(log_goes_on_behind_its_decided_end),
         cmocka_unit_test(missing_segments_follow_from_other_nodes),

@@ -118,7 +118,7 @@ void leat_timer_start(struct leat_timers *timers, struct leat_timer *timer, uint
          (unsigned long long)delay_us);
     it.timer = timer;
 }
-void leat_found_fates(struct leat_node *node)
+void leat_found_dispositions(struct leat_node *node)
 {
     said("fates of %zu", node->decision_count);
 }
@@ -234,7 +234,7 @@ static void begin(void)
     node->found_count = 3;
     node->mark_count = 4;
     node->marks = leat_mem_calloc(LEAT_MEM_TEST, 4, sizeof *node->marks);
-    node->fates = leat_mem_calloc(LEAT_MEM_TEST, 3, sizeof *node->fates);
+    node->dispositions = leat_mem_calloc(LEAT_MEM_TEST, 3, sizeof *node->dispositions);
     memset(&node->request, 0x5a, sizeof node->request); /* of something else, before */
 }
 
@@ -242,7 +242,7 @@ static void end(void)
 {
     leat_mem_free(alone.node.decisions);
     leat_mem_free(alone.node.marks);
-    leat_mem_free(alone.node.fates);
+    leat_mem_free(alone.node.dispositions);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_TEST), 0);
     alone_end();
 }
@@ -332,7 +332,7 @@ static void node_comes_up(void **state)
                 "tick in 1000000 us\nready OK: l:1!\n");
     assert_int_equal(alone.node.life, LEAT_LIFE_UP);
     assert_true(alone.node.decisions == NULL && alone.node.marks == NULL &&
-                alone.node.fates == NULL);
+                alone.node.dispositions == NULL);
     assert_non_null(alone.node.found);
     step();
     assert_said("found is done with\n");

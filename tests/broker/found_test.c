@@ -30,7 +30,6 @@ static struct {
 } it;
 
 /* ---- what it calls ---- */
-
 const struct leat_found *leat_store_found(const struct leat_store *store, size_t *out_count)
 {
     assert_ptr_equal(store, &it);
@@ -123,7 +122,7 @@ static void begin(void)
 static void end(void)
 {
     leat_mem_free(alone.node.marks);
-    leat_mem_free(alone.node.fates);
+    leat_mem_free(alone.node.dispositions);
     alone_end();
     assert_int_equal(leat_mem_bytes(LEAT_MEM_BROKER), 0);
 }
@@ -367,18 +366,18 @@ static struct seen seen_of(size_t at)
     return seen;
 }
 
-static enum leat_fate hibernated(const struct seen *seen)
+static enum leat_disposition hibernated(const struct seen *seen)
 {
     expect("%zu: role %d", seen->at, LEAT_SEGMENT_REPLICA);
     expect("%zu: hibernate", seen->at);
-    return LEAT_FATE_REPLICA;
+    return LEAT_DISPOSITION_REPLICA;
 }
 
-static enum leat_fate forgotten(const struct seen *seen)
+static enum leat_disposition forgotten(const struct seen *seen)
 {
     expect("%zu: forget", seen->at);
     it.failed = it.forget != LEAT_OK;
-    return LEAT_FATE_GONE;
+    return LEAT_DISPOSITION_GONE;
 }
 
 static void passed_over(const struct seen *seen)
@@ -398,12 +397,13 @@ static bool has_records(const struct leat_found *found)
 
 /* Nothing on disk is touched: closed segments are served, and other segments that can be read as far as they are
  * valid. */
-static enum leat_fate served_as_it_is(const struct seen *seen)
+static enum leat_disposition served_as_it_is(const struct seen *seen)
 {
     const struct leat_segment *seg = seen->found->seg;
     bool valid = has_records(seen->found) && seg->prefix_id.bytes == seen->found->scan.bytes &&
                  (seg->buffer != NULL || seg->file != NULL);
-    return seen->found->kind == LEAT_FOUND_CLOSED || valid ? LEAT_FATE_SERVED : LEAT_FATE_KEPT;
+    return seen->found->kind == LEAT_FOUND_CLOSED || valid ? LEAT_DISPOSITION_SERVED
+                                                           : LEAT_DISPOSITION_KEPT;
 }
 
 /* Which of two rows of a segment counts: the whole one, else the first. */
@@ -415,7 +415,7 @@ static bool duplicate_is_better(const struct seen *seen)
     return corrupt != other ? corrupt : seen->duplicate < seen->found;
 }
 
-static enum leat_fate fate_undecided(const struct seen *seen)
+static enum leat_disposition disposition_undecided(const struct seen *seen)
 {
     if (seen->known) return hibernated(seen);
     if (seen->found->seg->log.stream <= atomic_load(&alone.node.highest_stream))
@@ -424,10 +424,10 @@ static enum leat_fate fate_undecided(const struct seen *seen)
         expect("complain: segments of stream %u are here, which the coordinator does not know: "
                "kept, not served",
                seen->found->seg->log.stream);
-    return LEAT_FATE_KEPT;
+    return LEAT_DISPOSITION_KEPT;
 }
 
-static enum leat_fate fate_waiting(const struct seen *seen)
+static enum leat_disposition disposition_waiting(const struct seen *seen)
 {
     if (seen->decision->left || seen->waits) {
         if (seen->known && !seen->copied && seen->last) passed_over(seen);
@@ -436,7 +436,7 @@ static enum leat_fate fate_waiting(const struct seen *seen)
     if (seen->duplicate != NULL) {
         bool closed = seen->found->kind == LEAT_FOUND_CLOSED,
              other = seen->duplicate->kind == LEAT_FOUND_CLOSED;
-        if (closed != other ? other : duplicate_is_better(seen)) return LEAT_FATE_KEPT;
+        if (closed != other ? other : duplicate_is_better(seen)) return LEAT_DISPOSITION_KEPT;
     }
     return served_as_it_is(seen);
 }
@@ -454,7 +454,7 @@ static bool others_have(const struct seen *seen)
            behind >> 40 == seen->found->scan.next_offset >> 40;
 }
 
-static enum leat_fate fate_open(const struct seen *seen)
+static enum leat_disposition disposition_open(const struct seen *seen)
 {
     const struct leat_found *found = seen->found;
     const struct leat_tail_record *tail = &seen->decision->tail;
@@ -465,7 +465,7 @@ static enum leat_fate fate_open(const struct seen *seen)
         if (tail->prefix_id.bytes == found->scan.bytes) passed_over(seen);
         expect("%zu: cut %s next %llu time %lld", seen->at, prefix_id_text(tail->prefix_id),
                (unsigned long long)tail->next_offset, (long long)found->scan.max_timestamp_ms);
-        return LEAT_FATE_SERVED;
+        return LEAT_DISPOSITION_SERVED;
     }
     if (tail->jumped) {
         struct leat_prefix_id valid = {found->scan.bytes, found->scan.crc};
@@ -473,28 +473,29 @@ static enum leat_fate fate_open(const struct seen *seen)
         expect("%zu: cut %s next %llu time %lld", seen->at, prefix_id_text(valid),
                (unsigned long long)found->scan.next_offset,
                (long long)found->scan.max_timestamp_ms);
-        return it.cut == LEAT_OK ? LEAT_FATE_SERVED : forgotten(seen);
+        return it.cut == LEAT_OK ? LEAT_DISPOSITION_SERVED : forgotten(seen);
     }
-    if (found->seg->state == LEAT_SEGMENT_OPEN && others_have(seen)) return LEAT_FATE_KEPT;
+    if (found->seg->state == LEAT_SEGMENT_OPEN && others_have(seen)) return LEAT_DISPOSITION_KEPT;
     return served_as_it_is(seen);
 }
 
-static enum leat_fate fate_decided(const struct seen *seen)
+static enum leat_disposition disposition_decided(const struct seen *seen)
 {
     const struct leat_found *found = seen->found;
     const struct leat_tail_record *tail = &seen->decision->tail;
     if (tail->segment == UINT64_MAX || found->seg->id.v > tail->segment) return forgotten(seen);
-    if (found->kind != LEAT_FOUND_CLOSED) return fate_open(seen);
+    if (found->kind != LEAT_FOUND_CLOSED) return disposition_open(seen);
     bool same = seen->duplicate != NULL && seen->duplicate->kind == LEAT_FOUND_CLOSED &&
                 seen->duplicate->seg->prefix_id.bytes == found->seg->prefix_id.bytes &&
                 seen->duplicate->seg->prefix_id.crc == found->seg->prefix_id.crc;
-    return same && duplicate_is_better(seen) ? forgotten(seen) : LEAT_FATE_SERVED;
+    return same && duplicate_is_better(seen) ? forgotten(seen) : LEAT_DISPOSITION_SERVED;
 }
 
-static enum leat_fate fate_by_the_rules(const struct seen *seen)
+static enum leat_disposition disposition_by_the_rules(const struct seen *seen)
 {
-    if (seen->decision == NULL) return fate_undecided(seen);
-    return seen->decision->kind == LEAT_DECIDED_WAIT ? fate_waiting(seen) : fate_decided(seen);
+    if (seen->decision == NULL) return disposition_undecided(seen);
+    return seen->decision->kind == LEAT_DECIDED_WAIT ? disposition_waiting(seen)
+                                                     : disposition_decided(seen);
 }
 
 static void decide_random(struct leat_log_ref log)
@@ -516,17 +517,18 @@ static void assert_states(const enum leat_segment_state *before)
 {
     for (size_t i = 0; i < it.count; i++) {
         struct seen seen = seen_of(i);
-        const struct leat_found_fate *fate = &alone.node.fates[i];
+        const struct leat_found_disposition *disposition = &alone.node.dispositions[i];
         bool cut = seen.decision != NULL && seen.decision->kind == LEAT_DECIDED_TAIL &&
                    (seen.decision->tail.jumped || it.segs[i].id.v == seen.decision->tail.segment) &&
                    it.found[i].kind != LEAT_FOUND_LOST;
-        if (fate->fate == LEAT_FATE_SERVED && !cut)
+        if (disposition->disposition == LEAT_DISPOSITION_SERVED && !cut)
             assert_true(it.segs[i].state == LEAT_SEGMENT_CLOSED || seen.decision->tail.jumped);
-        if (fate->fate != LEAT_FATE_SERVED) assert_int_equal(it.segs[i].state, before[i]);
-        assert_int_equal(fate->segment, it.segs[i].id.v);
-        assert_int_equal(fate->next_offset, it.found[i].kind == LEAT_FOUND_CLOSED
-                                                ? it.segs[i].next_offset
-                                                : it.found[i].scan.next_offset);
+        if (disposition->disposition != LEAT_DISPOSITION_SERVED)
+            assert_int_equal(it.segs[i].state, before[i]);
+        assert_int_equal(disposition->segment, it.segs[i].id.v);
+        assert_int_equal(disposition->next_offset, it.found[i].kind == LEAT_FOUND_CLOSED
+                                                       ? it.segs[i].next_offset
+                                                       : it.found[i].scan.next_offset);
     }
 }
 
@@ -535,7 +537,7 @@ static void segments_fare_as_the_rules_say(void **state)
     (void)state;
     for (uint32_t seed = 0; seed < 40000; seed++) {
         enum leat_segment_state before[ROWS];
-        enum leat_fate fates[ROWS];
+        enum leat_disposition dispositions[ROWS];
         uint32_t passed[ROWS];
         begin();
         chance_state = seed;
@@ -563,14 +565,14 @@ static void segments_fare_as_the_rules_say(void **state)
             struct seen seen = seen_of(i);
             size_t used = it.used;
             before[i] = it.segs[i].state;
-            fates[i] = fate_by_the_rules(&seen);
+            dispositions[i] = disposition_by_the_rules(&seen);
             it.expected[it.used] = '\0';
             passed[i] =
                 strstr(it.expected + used, "node log") != NULL ? it.found[i].behind_bytes : 0;
         }
         if (!it.failed) expect("done");
         const uint32_t refs = atomic_load(&alone.desc->refs);
-        leat_found_fates(&alone.node);
+        leat_found_dispositions(&alone.node);
         alone.no_stream = true; /* the store's thread looks into no table of core 0 */
         assert_int_equal(leat_found_cut(&alone.node), it.failed ? it.forget : LEAT_OK);
         assert_int_equal(atomic_load(&alone.desc->refs), refs);
@@ -578,8 +580,8 @@ static void segments_fare_as_the_rules_say(void **state)
                             "logs end in front of bytes that are no whole write");
         assert_said(it.expected);
         for (size_t i = 0; i < end_at; i++) {
-            assert_int_equal(alone.node.fates[i].fate, fates[i]);
-            assert_true(leat_log_ref_equal(alone.node.fates[i].log, it.segs[i].log));
+            assert_int_equal(alone.node.dispositions[i].disposition, dispositions[i]);
+            assert_true(leat_log_ref_equal(alone.node.dispositions[i].log, it.segs[i].log));
             assert_int_equal(it.segs[i].passed_bytes, passed[i]);
         }
         if (!it.failed) assert_states(before);
@@ -611,7 +613,7 @@ static void decisions_are_found_among_many(void **state)
         alone.node.decision_count = count;
         alone.node.found = it.found;
         alone.node.found_count = ROWS;
-        leat_found_fates(&alone.node);
+        leat_found_dispositions(&alone.node);
         assert_int_equal(leat_found_cut(&alone.node), LEAT_OK);
         size_t used = 0;
         for (uint32_t q = 0; q < ROWS; q++)
@@ -641,10 +643,10 @@ static void duplicate_is_told_of(void **state)
         alone.node.decision_count = 1;
         alone.node.found = it.found;
         alone.node.found_count = it.count;
-        leat_found_fates(&alone.node);
+        leat_found_dispositions(&alone.node);
         assert_int_equal(leat_found_cut(&alone.node), LEAT_OK);
-        assert_int_equal(alone.node.fates[0].duplicate, (i & 1) || !(i & 2));
-        assert_true(alone.node.fates[1].duplicate);
+        assert_int_equal(alone.node.dispositions[0].duplicate, (i & 1) || !(i & 2));
+        assert_true(alone.node.dispositions[1].duplicate);
         said_enough();
         end();
     }
@@ -666,12 +668,12 @@ static void start_fails_with_its_store(void **state)
         if (i == 1) it.forget = LEAT_E_DISK;
         if (i == 2) it.done = LEAT_E_DISK;
         if (i == 3) leat_mem_fail_at(1);
-        leat_found_fates(&alone.node);
+        leat_found_dispositions(&alone.node);
         leat_mem_fail_at(0);
         leat_err rc = i == 3 ? LEAT_E_NO_MEMORY : LEAT_E_DISK;
         assert_int_equal(leat_found_cut(&alone.node), rc);
         if (i != 3)
-            assert_null(alone.node.fates[0].desc); /* once: leat_node_destroy() asks again */
+            assert_null(alone.node.dispositions[0].desc); /* once: leat_node_destroy() asks again */
         assert_int_equal(alone.node.error.code, rc);
         char text[256];
         snprintf(text, sizeof text, "can't close the segments that were open at the end: %s",

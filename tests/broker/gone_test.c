@@ -77,7 +77,7 @@ enum stream_is { STREAM_GONE, STREAM_GOING, STREAM_THERE, STREAM_UNHEARD };
 
 /* What the node's core 0 makes of the segments, where the state of their stream is `what` by then. Returns how many
  * segments stay. */
-static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fate)
+static uint64_t left(struct world *world, enum stream_is what, enum leat_disposition disposition)
 {
     struct leat_node node = {.incarnation = world->nodes[AT].incarnation};
     struct leat_core core = {.node = &node};
@@ -85,7 +85,7 @@ static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fa
     struct leat_stream_desc desc = {.id = world->logs[0].ref.stream};
     struct leat_stream stream = {.desc = &desc, .deleted = what == STREAM_GOING};
     struct leat_stream *by_id[1] = {NULL};
-    struct leat_found_fate *fates;
+    struct leat_found_disposition *dispositions;
     core_parts_set(&core, &parts);
     if (what == STREAM_GOING || what == STREAM_THERE) by_id[0] = &stream;
     core.data->streams_by_id = by_id;
@@ -94,16 +94,17 @@ static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fa
     node.store = world->nodes[AT].store;
     node.found = leat_store_found(node.store, &node.found_count);
     assert_int_equal(node.found_count, OWN);
-    fates = calloc(node.found_count, sizeof *fates);
-    assert_non_null(fates);
+    dispositions = calloc(node.found_count, sizeof *dispositions);
+    assert_non_null(dispositions);
     for (size_t i = 0; i < node.found_count; i++)
-        fates[i] = (struct leat_found_fate){
-            .log = node.found[i].seg->log, .segment = node.found[i].seg->id.v, .fate = fate};
-    node.fates = fates;
+        dispositions[i] = (struct leat_found_disposition){.log = node.found[i].seg->log,
+                                                          .segment = node.found[i].seg->id.v,
+                                                          .disposition = disposition};
+    node.dispositions = dispositions;
     assert_int_equal(leat_replicate_take_found(&core), LEAT_OK);
     leat_store_found_done(node.store);
     world_run(world, 200 * 1000);
-    free(fates);
+    free(dispositions);
     return segments(world);
 }
 
@@ -111,10 +112,11 @@ static uint64_t left(struct world *world, enum stream_is what, enum leat_fate fa
 static void own_segments_of_a_stream_that_goes_amid_a_start_go(void **state)
 {
     (void)state;
-    static const enum leat_fate fates[] = {LEAT_FATE_SERVED, LEAT_FATE_KEPT};
+    static const enum leat_disposition dispositions[] = {LEAT_DISPOSITION_SERVED,
+                                                         LEAT_DISPOSITION_KEPT};
     for (unsigned i = 0; i < 2; i++) {
         struct world *world = started(71 + i);
-        assert_int_equal(left(world, STREAM_GONE, fates[i]), 0);
+        assert_int_equal(left(world, STREAM_GONE, dispositions[i]), 0);
         world_free(world);
     }
 }
@@ -124,7 +126,7 @@ static void own_segments_of_a_stream_on_its_way_out_are_its_logs(void **state)
 {
     (void)state;
     struct world *world = started(73);
-    assert_int_equal(left(world, STREAM_GOING, LEAT_FATE_SERVED), OWN);
+    assert_int_equal(left(world, STREAM_GOING, LEAT_DISPOSITION_SERVED), OWN);
     world_free(world);
 }
 
@@ -135,7 +137,7 @@ static void own_segments_of_other_streams_stay(void **state)
     static const enum stream_is streams[] = {STREAM_THERE, STREAM_UNHEARD};
     for (unsigned i = 0; i < 2; i++) {
         struct world *world = started(74 + i);
-        assert_in_range(left(world, streams[i], LEAT_FATE_SERVED), OWN + 1, 1000);
+        assert_in_range(left(world, streams[i], LEAT_DISPOSITION_SERVED), OWN + 1, 1000);
         world_free(world);
     }
 }

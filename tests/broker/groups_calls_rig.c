@@ -54,7 +54,7 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out)
 {
     assert_ptr_equal(log, &it);
     memset(out, 0, sizeof *out);
-    out->cold = it.cold;
+    out->unloaded = it.unloaded;
 }
 void leat_groups_is_read(struct leat_groups *groups)
 {

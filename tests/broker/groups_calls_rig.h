@@ -23,10 +23,10 @@ struct groups_calls_rig {
     struct leat_partition partition;
     struct leat_groups_options options;
     leat_err create, append, seek, stands, made;
-    bool append_silent;                         /* why an append fails is not said */
-    bool none;                                  /* the stream of homes is not there */
-    bool no_partition, cold, waits, full, deaf; /* the last: nothing of theirs is cancelled */
-    bool fails;                                 /* what waits is answered at once, inside */
+    bool append_silent;                             /* why an append fails is not said */
+    bool none;                                      /* the stream of homes is not there */
+    bool no_partition, unloaded, waits, full, deaf; /* the last: nothing of theirs is cancelled */
+    bool fails;                                     /* what waits is answered at once, inside */
     uint32_t home;
     struct leat_stream other; /* that members name */
     struct leat_stream_seek *sought;

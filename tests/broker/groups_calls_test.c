@@ -67,7 +67,7 @@ static void groups_ask_their_broker(void **state)
     assert_said("");
     leat_groups_log_made(&it.partition);
     assert_said("is read\n");
-    it.cold = true;
+    it.unloaded = true;
     leat_groups_log_made(&it.partition);
     assert_said("");
     end();

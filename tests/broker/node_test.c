@@ -562,11 +562,11 @@ static void node_lets_go_of_the_streams_that_it_found(void **state)
     assert_int_equal(create(), LEAT_OK);
     said_enough();
     struct leat_stream_desc descs[2] = {{.id = 3}, {.id = 4}};
-    it.node->fates = leat_mem_calloc(LEAT_MEM_BROKER, 4, sizeof *it.node->fates);
-    assert_non_null(it.node->fates);
+    it.node->dispositions = leat_mem_calloc(LEAT_MEM_BROKER, 4, sizeof *it.node->dispositions);
+    assert_non_null(it.node->dispositions);
     it.node->found_count = 3;
-    it.node->fates[0].desc = &descs[0];
-    it.node->fates[2].desc = &descs[1];
+    it.node->dispositions[0].desc = &descs[0];
+    it.node->dispositions[2].desc = &descs[1];
     leat_node_destroy(&it.node);
     assert_said("no core 0\nno core 1\nno coordinator\nno store\n"
                 "stream 3 is let go\nstream 4 is let go\n");

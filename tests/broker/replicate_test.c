@@ -287,30 +287,31 @@ static void segments_of_a_start_go_to_the_backup(void **state)
 {
     (void)state;
     static const struct {
-        enum leat_fate fate;
+        enum leat_disposition disposition;
         bool there, seen;
         const char *said;
     } rows[] = {
-        {LEAT_FATE_REPLICA, true, true, "take found 9\n"},
-        {LEAT_FATE_REPLICA, false, true, "take found 9\n"},
-        {LEAT_FATE_SERVED, true, true, ""},
-        {LEAT_FATE_SERVED, false, true, "take own 9\n"},
-        {LEAT_FATE_SERVED, false, false, ""},
-        {LEAT_FATE_KEPT, false, true, "take own 9\n"},
-        {LEAT_FATE_KEPT, true, true, ""},
-        {LEAT_FATE_GONE, false, true, ""},
+        {LEAT_DISPOSITION_REPLICA, true, true, "take found 9\n"},
+        {LEAT_DISPOSITION_REPLICA, false, true, "take found 9\n"},
+        {LEAT_DISPOSITION_SERVED, true, true, ""},
+        {LEAT_DISPOSITION_SERVED, false, true, "take own 9\n"},
+        {LEAT_DISPOSITION_SERVED, false, false, ""},
+        {LEAT_DISPOSITION_KEPT, false, true, "take own 9\n"},
+        {LEAT_DISPOSITION_KEPT, true, true, ""},
+        {LEAT_DISPOSITION_GONE, false, true, ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin();
         struct leat_core *core = &alone.cores[0];
         struct leat_segment segs[2] = {{.id = {1}}, {.id = {9}}};
         struct leat_found found = {.seg = &segs[1]};
-        struct leat_found_fate fate = {.log = {ALONE_STREAM, 1, 0}, .fate = rows[i].fate};
+        struct leat_found_disposition disposition = {.log = {ALONE_STREAM, 1, 0},
+                                                     .disposition = rows[i].disposition};
         it.replicas[0].seg = &segs[0];
         it.replica_count = 1;
         alone.node.found = &found;
         alone.node.found_count = 1;
-        alone.node.fates = &fate;
+        alone.node.dispositions = &disposition;
         alone.no_stream = !rows[i].there;
         core->data->stream_seen = rows[i].seen ? ALONE_STREAM : ALONE_STREAM - 1;
         assert_int_equal(leat_replicate_take_found(core), LEAT_OK); /* a server alone */
@@ -332,13 +333,13 @@ static void start_fails_with_its_backup(void **state)
     begin();
     struct leat_segment segs[3] = {{.id = {1}}, {.id = {3}}, {.id = {4}}};
     struct leat_found found = {.seg = &segs[2]};
-    struct leat_found_fate fate = {.fate = LEAT_FATE_REPLICA};
+    struct leat_found_disposition disposition = {.disposition = LEAT_DISPOSITION_REPLICA};
     for (unsigned i = 0; i < 3; i++)
         it.replicas[i].seg = &segs[i];
     it.replica_count = 3;
     alone.node.found = &found;
     alone.node.found_count = 1;
-    alone.node.fates = &fate;
+    alone.node.dispositions = &disposition;
     it.found_rc = LEAT_E_NO_MEMORY;
     assert_int_equal(comes_up(0), LEAT_OK);
     said_enough();

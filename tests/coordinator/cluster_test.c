@@ -233,7 +233,7 @@ static void cluster_amnesiac_voter_stays_out_until_replaced(void **state)
 }
 
 /* A cluster of one voter becomes three voters, keeps its tables, and survives the loss of any voter. */
-static void cluster_lone_voter_grows(void **state)
+static void cluster_single_voter_grows(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -601,7 +601,7 @@ int main(void)
         cmocka_unit_test(cluster_loss_of_a_voter_delays_create_below_two_seconds),
         cmocka_unit_test(cluster_laggards_get_a_snapshot),
         cmocka_unit_test(cluster_amnesiac_voter_stays_out_until_replaced),
-        cmocka_unit_test(cluster_lone_voter_grows),
+        cmocka_unit_test(cluster_single_voter_grows),
         cmocka_unit_test(cluster_nodes_come_and_go),
         cmocka_unit_test(cluster_last_node_is_not_drained),
         cmocka_unit_test(cluster_of_two_drains_at_once_one_is_refused),

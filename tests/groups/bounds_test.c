@@ -172,7 +172,7 @@ static void member_id_of_one_byte_is_one(void **state)
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
     assert_int_equal(answer_of(home, join_new("x", "", "m")), LEAT_E_UNKNOWN_MEMBER);
-    (void)lone(home, "cellar", member);
+    (void)single(home, "cellar", member);
     assert_int_equal(answer_of(home, join_new("x", "", "m")), LEAT_E_UNKNOWN_MEMBER);
     assert_int_equal(answer_of(home, join_new("x", "cellar", "m")), LEAT_E_MEMBER_FENCED);
     assert_int_equal(answer_of(home, join_new(member, "cellar", "m")), LEAT_OK);
@@ -383,7 +383,7 @@ static void group_that_all_have_left_has_shared_out_nothing(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     assert_int_equal(group_of(home)->assigned_bytes, strlen(member));
     assert_int_equal(leave(home, member, ""), LEAT_OK);
     home_run(home, 20 * MS);

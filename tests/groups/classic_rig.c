@@ -176,7 +176,7 @@ void share_out(struct ask_group *sync, const struct leat_classic_call *joined)
     sync->call.share_count = joined->member_count;
 }
 
-uint32_t lone(struct home *home, const char *instance, char *out_member)
+uint32_t single(struct home *home, const char *instance, char *out_member)
 {
     struct ask_group *join = join_new("", instance, "m");
     start(home, join);

@@ -43,7 +43,7 @@ void classic_head_write(struct leat_msg_writer *writer, uint32_t fields, uint32_
 /** Everybody gets its own name as an assignment. */
 void share_out(struct ask_group *sync, const struct leat_classic_call *joined);
 /** A classic group of one member that owns all; the member's name and generation. */
-uint32_t lone(struct home *home, const char *instance, char *out_member);
+uint32_t single(struct home *home, const char *instance, char *out_member);
 /** A record that changes nothing and takes so many bytes more. */
 void nothing_of(struct leat_groups *groups, const uint8_t *bytes, uint32_t count);
 /** Fill the open batch, so that no record of a classic group fits, while an earlier append is under way: the home is

@@ -31,7 +31,7 @@ static void group_member_commits_in_its_generation_only(void **state)
     (void)state;
     struct home *home = home_new(2, false);
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     assert_int_equal(beat(home, member, "", generation), LEAT_OK);
     assert_int_equal(beat(home, member, "", generation + 1), LEAT_E_STALE_GENERATION);
     assert_int_equal(beat(home, "nobody", "", generation), LEAT_E_UNKNOWN_MEMBER);
@@ -95,7 +95,7 @@ static void group_forgets_offsets_over_restarts_and_snapshots(void **state)
     home_restart(home);
     assert_int_equal(fetched(home, 1, "again"), 3);
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     assert_int_equal(ask(home, &r), LEAT_E_EXISTS);
     assert_int_equal(fetched(home, 1, "again"), 3);
     home_free(home);
@@ -108,7 +108,7 @@ static void group_stable_goes_on_after_a_restart(void **state)
     for (uint64_t seed = 1; seed < 20; seed++) {
         struct home *home = home_new(seed, false);
         char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-        uint32_t generation = lone(home, "", member);
+        uint32_t generation = single(home, "", member);
         if (seed % 2) home_roll(home);
         home_restart(home);
         assert_int_equal(beat(home, member, "", generation), LEAT_OK);
@@ -128,7 +128,7 @@ static void group_second_member_brings_a_rebalance(void **state)
     (void)state;
     struct home *home = home_new(4, false);
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", a);
+    uint32_t generation = single(home, "", a);
     struct ask_group *b = join_new("", "", "b's");
     b->call.needs_id = false;
     start(home, b);
@@ -195,7 +195,7 @@ static void group_static_member_comes_back_without_a_rebalance(void **state)
     for (int skip = 0; skip < 2; skip++) {
         struct home *home = home_new(6, false);
         char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-        uint32_t generation = lone(home, "cellar", a);
+        uint32_t generation = single(home, "cellar", a);
         struct ask_group *again = join_new("", "cellar", "m");
         again->call.can_skip = skip;
         start(home, again);
@@ -235,7 +235,7 @@ static void group_without_a_common_protocol_is_refused(void **state)
     (void)state;
     struct home *home = home_new(7, false);
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", a);
+    (void)single(home, "", a);
     struct ask_group *b = join_new("", "", "m");
     b->protocol.name = text("sticky");
     assert_int_equal(answer_of(home, b), LEAT_E_OTHER_PROTOCOL);
@@ -271,7 +271,7 @@ static void group_and_native_set_share_names_and_offsets(void **state)
     assert_int_equal(fetched(home, 0, NULL), 77);
     home_run(home, 10 * 1000 * 1000); /* its member is silent, and dropped */
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", a);
+    uint32_t generation = single(home, "", a);
     assert_true(generation > 1);
     assert_int_equal(fetched(home, 0, NULL), 77);
     assert_int_equal(commit(home, a, generation, 0, 99, "x"), LEAT_OK);
@@ -301,7 +301,7 @@ static void group_is_described_and_listed(void **state)
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
     struct ask_group *d = ask_new(LEAT_GROUPS_DESCRIBE, "", 0);
     assert_int_equal(answer_of(home, d), LEAT_E_NOT_FOUND);
-    (void)lone(home, "", a);
+    (void)single(home, "", a);
     d = ask_new(LEAT_GROUPS_DESCRIBE, "", 0);
     start(home, d);
     await(home, d);
@@ -347,7 +347,7 @@ static void answer_without_room_tells_how_much_room_it_takes(void **state)
                                            LEAT_GROUPS_CLASSIC_JOIN};
     struct home *home = home_new(9, false);
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", a);
+    uint32_t generation = single(home, "", a);
     assert_int_equal(commit(home, a, generation, 0, 50, "where I am"), LEAT_OK);
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         size_t bytes = answer_bytes(home, kinds[i], a, generation, 0, LEAT_E_NO_MEMORY);
@@ -379,7 +379,7 @@ static void group_keeps_its_type_when_its_members_have_left(void **state)
     (void)state;
     struct home *home = home_new(21, false);
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", a);
+    (void)single(home, "", a);
     assert_int_equal(leave(home, a, ""), LEAT_OK);
     expect_empty_of_type(home, "consumer"); /* at once, too */
     home_run(home, 100000);
@@ -452,7 +452,7 @@ static void group_too_large_to_store_keeps_its_generation(void **state)
     assert_int_equal(beat(home, join->r.member, "", 1), LEAT_E_UNKNOWN_MEMBER);
     ask_free(join);
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    assert_int_equal(lone(home, "", a), 2);
+    assert_int_equal(single(home, "", a), 2);
     join = join_new("", "", large);
     join->call.needs_id = false;
     struct ask_group *more[3] = {join, NULL, NULL};

@@ -278,7 +278,7 @@ static void instance_that_comes_again_amid_a_rebalance_waits(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "cellar", member);
+    uint32_t generation = single(home, "cellar", member);
     struct ask_group *b =
         member_start(home, ""); /* the group prepares, and waits for the first member */
     home_run(home, 10 * MS);
@@ -334,7 +334,7 @@ static void protocols_that_do_not_count_are_none(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     static const struct leat_classic_protocol two[] = {{{"deep", 4}, {"m", 1}},
                                                        {{"range", 5}, {"m", 1}}};
     struct ask_group *b = join_new("", "", "m");
@@ -474,7 +474,7 @@ static void group_that_lost_its_members_settles(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     static uint8_t bytes[4096];
     struct leat_msg_writer writer;
     struct leat_msg_reader reader;

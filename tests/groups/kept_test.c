@@ -349,7 +349,7 @@ static void group_that_changes_its_protocol_is_the_same_after_a_start(void **sta
         assert_int_equal(group->mode, LEAT_GROUPS_ORDERED);
         assert_null(group->classic);
         uint32_t before = group->generation;
-        uint32_t generation = lone(home, "", member);
+        uint32_t generation = single(home, "", member);
         assert_int_equal(generation, before + 1);
         assert_int_equal(commit(home, member, generation, round, 5, "n"), LEAT_OK);
         home_restart(home);
@@ -618,7 +618,7 @@ static void list_takes_what_it_tells(void **state)
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
     (void)group_put(home, "natives", 0);
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     struct ask_group *list = ask_new(LEAT_GROUPS_LIST, "", 0);
     start(home, list);
     await(home, list);

@@ -185,7 +185,7 @@ static void heartbeats_do_not_count_as_waiting(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member), taken = 0;
+    uint32_t generation = single(home, "", member), taken = 0;
     struct leat_groups_request native = native_request(LEAT_GROUPS_JOIN, "natives", &STREAM, 1);
     ask_join(home, &native);
     for (; leat_shares_has(&home->groups->shares, OTHER); taken++)

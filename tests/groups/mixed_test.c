@@ -63,7 +63,7 @@ static void native_member_is_refused_by_a_group(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1], native[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     assert_int_equal(commit(home, member, generation, 0, 5, ""), LEAT_OK);
     assert_int_equal(native_join(home, LEAT_GROUPS_ORDERED, native), LEAT_E_OTHER_PROTOCOL);
     assert_int_equal(native_join(home, LEAT_GROUPS_PARALLEL, native), LEAT_E_OTHER_PROTOCOL);
@@ -76,7 +76,7 @@ static void native_member_is_refused_by_a_group(void **state)
     assert_int_equal(answer_of(home, join_new("", "", "m")), LEAT_E_OTHER_PROTOCOL);
     assert_int_equal(native_leave(home, native), LEAT_OK);
     home_run(home, 10 * 1000);
-    (void)lone(home, "", member); /* and back */
+    (void)single(home, "", member); /* and back */
     assert_int_equal(fetched(home, 0, NULL), 5);
     home_free(home);
 }
@@ -151,7 +151,7 @@ static void sync_of_another_protocol_is_refused_by_its_first_byte(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     static const char *const names[][2] = {{"", ""}, {"consumer", "range"}, {"c", ""}, {"", "r"}};
     for (unsigned n = 0; n < 4; n++) {
         struct ask_group *sync = sync_new(member, generation);

@@ -371,7 +371,7 @@ static void home_log_that_fails_is_told_to_who_asks(void **state)
                                   : ask_new(kinds[i], "", LEAT_CLASSIC_GENERATION_NONE);
         assert_int_equal(commit(home, "", LEAT_CLASSIC_GENERATION_NONE, 0, 5, ""), LEAT_OK);
         struct ask_group *leader = NULL;
-        if (kinds[i] == LEAT_GROUPS_CLASSIC_JOIN) (void)lone(home, "cellar", member);
+        if (kinds[i] == LEAT_GROUPS_CLASSIC_JOIN) (void)single(home, "cellar", member);
         if (kinds[i] == LEAT_GROUPS_CLASSIC_SYNC) {
             leader = join_new("", "", "m");
             leader->call.needs_id = false;
@@ -417,7 +417,7 @@ static void group_sync_of_another_protocol_is_refused(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     assert_int_equal(sync_of(home, member, "consumer", "range"), LEAT_OK);
     assert_int_equal(sync_of(home, member, "", ""), LEAT_OK);
     assert_int_equal(sync_of(home, member, "consumers", "range"), LEAT_E_OTHER_PROTOCOL);
@@ -438,7 +438,7 @@ static void group_instance_is_one_members(void **state)
     (void)state;
     struct home *home = calm_home();
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "cellar", a);
+    uint32_t generation = single(home, "cellar", a);
     assert_int_equal(beat(home, a, "cellar", generation), LEAT_OK);
     assert_int_equal(beat(home, a, "", generation), LEAT_OK);
     assert_int_equal(beat(home, a, "attic", generation), LEAT_E_UNKNOWN_MEMBER);
@@ -542,7 +542,7 @@ static void phases_of_native_and_classic_groups_are_told(void **state)
     assert_int_equal(ask(home, &r), LEAT_OK);
     phase_is(home, "native", LEAT_CLASSIC_EMPTY, LEAT_CLASSIC_EMPTY);
     char a[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", a);
+    (void)single(home, "", a);
     phase_is(home, "readers", LEAT_CLASSIC_STABLE, LEAT_CLASSIC_STABLE);
     struct ask_group *again = join_new(a, "", "other");
     start(home, again);
@@ -574,7 +574,7 @@ static void answers_without_memory_are_refused(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     home_run(home, 10 * MS);
     assert_int_equal(without_memory(home, sync_new(member, 1)), LEAT_E_NO_MEMORY);
     assert_int_equal(sync_of(home, member, "", ""), LEAT_OK);
@@ -607,7 +607,7 @@ static void empty_table_is_read_as_one(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     struct leat_log_app app = leat_groups_app(home->groups);
     app.on_restore(app.ctx, (const uint8_t *)"", 0); /* a start entry that carries nothing */
     assert_null(leat_groups_broken(home->groups));

@@ -258,7 +258,7 @@ static void requests_that_bring_nothing_do_not_wait_for_other_homes(void **state
     home_restart(home);
     struct leat_groups_offset row = {.log = {7, 0, 0}, .group = -1, .offset = 5};
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     assert_int_equal(commit(home, member, generation, 0, 5, ""), LEAT_OK);
     home_run(home, 10 * 1000);
     room.unread++; /* some other home is not */

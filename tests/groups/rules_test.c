@@ -326,13 +326,13 @@ static void leaver_of_anothers_instance_is_refused(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "cellar", member);
+    uint32_t generation = single(home, "cellar", member);
     assert_int_equal(leave(home, "x", "cellar"), LEAT_E_MEMBER_FENCED);
     assert_int_equal(leave(home, member, "attic"), LEAT_E_UNKNOWN_MEMBER);
     assert_int_equal(beat(home, member, "cellar", generation), LEAT_OK);
     assert_int_equal(leave(home, "", "cellar"), LEAT_OK);
     assert_int_equal(beat(home, member, "cellar", generation), LEAT_E_UNKNOWN_MEMBER);
-    generation = lone(home, "c", member); /* nor is an instance id too short for that */
+    generation = single(home, "c", member); /* nor is an instance id too short for that */
     assert_int_equal(leave(home, "x", "c"), LEAT_E_MEMBER_FENCED);
     assert_int_equal(beat(home, "x", "c", generation), LEAT_E_MEMBER_FENCED);
     assert_int_equal(beat(home, member, "c", generation), LEAT_OK);
@@ -490,7 +490,7 @@ static void join_asked_again_ends_the_earlier_one(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member);
+    (void)single(home, "", member);
     struct ask_group *other = join_new("", "", "m"); /* which the group waits for */
     other->call.needs_id = false;
     struct ask_group *joins[3];

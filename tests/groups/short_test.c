@@ -23,7 +23,7 @@ static void buffers_stay_where_there_are_no_new_ones(void **state)
     assert_ptr_equal(groups->sealed, groups->buffers + LEAT_GROUPS_BATCH_BYTES_MAX);
     assert_ptr_equal(groups->scratch, groups->sealed + LEAT_GROUPS_BATCH_BYTES_MAX);
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    (void)lone(home, "", member); /* it goes on */
+    (void)single(home, "", member); /* it goes on */
     home_free(home);
 }
 
@@ -33,7 +33,7 @@ static void join_without_memory_for_its_answer_tells_nothing(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     struct leat_group *group = leat_groups_group_find(home->groups, "readers");
     assert_non_null(group);
     for (unsigned fails = 0; fails < 2; fails++) {
@@ -58,7 +58,7 @@ static void static_member_without_memory_stays(void **state)
     for (uint64_t fails = 1; fails < 3; fails++) {
         struct home *home = calm_home();
         char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-        uint32_t generation = lone(home, "cellar", member);
+        uint32_t generation = single(home, "cellar", member);
         struct ask_group *join = join_new("", "cellar", "m");
         leat_mem_fail_at(fails);
         start(home, join);

@@ -24,7 +24,7 @@ static void home_that_wakes_for_long_loses_nobody(void **state)
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
     struct leat_groups_request join = native(LEAT_GROUPS_JOIN, 30000);
     ask_join(home, &join);
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     struct ask_group *c = ask_new(LEAT_GROUPS_COMMIT, "", LEAT_CLASSIC_GENERATION_NONE);
     struct leat_groups_offset row = {.log = {STREAM, 0, 0}, .group = -1, .offset = 5};
     snprintf(c->r.group, sizeof c->r.group, "unused");
@@ -174,7 +174,7 @@ static void known_member_gets_no_instance(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     struct ask_group *again = join_new(member, "x", "m");
     assert_int_equal(answer_of(home, again), LEAT_E_UNKNOWN_MEMBER);
     assert_int_equal(beat(home, member, "", generation), LEAT_OK);
@@ -236,7 +236,7 @@ static void generation_without_room_begins_later(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     const struct leat_group *group = leat_groups_group_find(home->groups, "readers");
     batch_fill(home);
     struct ask_group *again = join_new(member, "", "m");
@@ -412,7 +412,7 @@ static void member_that_has_left_commits_nothing(void **state)
     (void)state;
     struct home *home = calm_home();
     char member[LEAT_GROUPS_MEMBER_BYTES_MAX + 1];
-    uint32_t generation = lone(home, "", member);
+    uint32_t generation = single(home, "", member);
     assert_int_equal(commit(home, member, generation, 0, 5, ""), LEAT_OK);
     assert_int_equal(leave(home, member, ""), LEAT_OK);
     assert_int_equal(commit(home, member, generation, 0, 9, ""), LEAT_E_UNKNOWN_MEMBER);

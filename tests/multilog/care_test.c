@@ -266,7 +266,7 @@ static void producers_are_forgotten_where_that_is_asked_for(void **state)
         fake_settle(fake);
         assert_int_equal(it->producers.count, 1);
         fake->made_up = true;
-        it->restored = way == 1 ? LOG_COLD : LOG_WARM;
+        it->restored = way == 1 ? LOG_UNLOADED : LOG_WARM;
         if (way == 2) it->options.producer_expiry_ms = 0;
         fake->now_us += UINT64_C(30) * 3600 * SECOND_US;
         leat_log_care(it);

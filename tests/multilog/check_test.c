@@ -125,8 +125,8 @@ static void requests_are_checked(void **state)
     BROKEN(hibernating, it->hibernating = LOG_HIBERNATED, it->old = it->head, it->old.index = NULL);
     BROKEN(hibernating, it->hibernating = LOG_HIBERNATING, it->commit_count = 1,
            it->commits[it->commit_first].req.seg = it->head.seg);
-    BROKEN("log->restored == LOG_WARM || !log->head.seg", it->restored = LOG_COLD);
-    BROKEN("!log->warming || log_is_cold(log)", it->warming = true, slot(0)->file_reads++);
+    BROKEN("log->restored == LOG_WARM || !log->head.seg", it->restored = LOG_UNLOADED);
+    BROKEN("!log->warming || log_is_unloaded(log)", it->warming = true, slot(0)->file_reads++);
     BROKEN("log->opened == LOG_UNOPENED || log->head.seg", it->head.seg = NULL,
            slot(1)->closed = slot(0)->changing = true);
 }
@@ -158,7 +158,7 @@ static void steps_are_checked(void **state)
     static const char *const restored[] = {[LOG_WARM] = "W...",
                                            [LOG_FRONT_UNKNOWN] = "..UC",
                                            [LOG_FRONT_UNTOLD] = "..UC",
-                                           [LOG_COLD] = "W..."};
+                                           [LOG_UNLOADED] = "W..."};
     assert_steps(log.restored, restored, "follow[log->restored] & 1u << to",
                  log_restored_enter(&log, step_to));
     static const char *const ending[] = {[LOG_LIVES] = ".SRD",

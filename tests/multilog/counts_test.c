@@ -198,14 +198,14 @@ static void append_is_refused_by_name(void **state)
 static void append_waits_for_room(void **state)
 {
     (void)state;
-    CASE(begun, append_it, it->restored = LOG_COLD);
+    CASE(begun, append_it, it->restored = LOG_UNLOADED);
     CASE(begun, append_it, batch_of(60, 7000, -1, -1), it->head.writer.capacity = 4096);
     CASE(begun, append_it, batch_of(60, 7000, -1, -1), it->head.writer.capacity = 4096,
          it->reserve_rc = LEAT_E_DISK_FULL, it->reserve_not_before_us = fake->now_us + 1);
     CASE(begun, append_it, batch_of(60, 7000, -1, -1), it->head.writer.capacity = 4096,
          it->memory_not_before_us = fake->now_us + 1);
-    CASE(begun, append_it, it->room_bytes = 1000000, it->restored = LOG_COLD);
-    TRACE_IS("it->restored = LOG_COLD: AGAIN \"\"\n"
+    CASE(begun, append_it, it->room_bytes = 1000000, it->restored = LOG_UNLOADED);
+    TRACE_IS("it->restored = LOG_UNLOADED: AGAIN \"\"\n"
              "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
              "to 1, clocks 1 2, room, dirty, 0 producers\n"
              "batch_of(60, 7000, -1, -1), it->head.writer.capacity = 4096: AGAIN \"\"\n"
@@ -222,7 +222,7 @@ static void append_waits_for_room(void **state)
              "or give the server a larger --memory\"\n"
              "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
              "to 1, clocks 1 2, 0 producers\n"
-             "it->room_bytes = 1000000, it->restored = LOG_COLD: AGAIN \"\"\n"
+             "it->room_bytes = 1000000, it->restored = LOG_UNLOADED: AGAIN \"\"\n"
              "   77 to 0 time -1, 0 more sealed, next 1, 1 records 0 bytes, head 1 max 7000 sealed "
              "to 1, clocks 1 2, room, dirty, 0 producers\n");
 }
@@ -479,7 +479,7 @@ static void anew_tell(void)
           (unsigned long long)log_made->closed_bytes, (unsigned long long)log_made->memory_bytes,
           (unsigned long long)log_made->first_offset, (unsigned long long)log_made->next_offset,
           (unsigned long long)log_acked(log_made), (unsigned long long)log_made->first_segment,
-          (unsigned long long)log_made->next_segment, log_is_cold(log_made) ? " cold" : "",
+          (unsigned long long)log_made->next_segment, log_is_unloaded(log_made) ? " cold" : "",
           log_front_is_unknown(log_made) ? " front?" : "", log_made->damage_look ? " look" : "",
           log_made->jumped ? " jumped" : "", log_backfill_runs(log_made) ? " follow" : "");
     for (uint32_t i = 0; i < log_made->slot_count; i++)

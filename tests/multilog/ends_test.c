@@ -492,7 +492,7 @@ static void whoever_waits_for_room_is_told(void **state)
     CASE(waits_for_room, turn, it->producers_wanted = true,
          it->producers_not_before_us = fake->now_us + 1);
     CASE(waits_for_room, turn, it->hibernating = LOG_RESUMING);
-    CASE(waits_for_room, turn, it->restored = LOG_COLD, it->warming = true);
+    CASE(waits_for_room, turn, it->restored = LOG_UNLOADED, it->warming = true);
     TRACE_IS("(void)0: room\n"
              "->\n"
              "it->room_wanted = false: -> bytes\n"
@@ -517,7 +517,7 @@ static void whoever_waits_for_room_is_told(void **state)
              "it->producers_wanted = true, it->producers_not_before_us = fake->now_us + 1: -> "
              "wants room bytes\n"
              "it->hibernating = LOG_RESUMING: -> wants room bytes\n"
-             "it->restored = LOG_COLD, it->warming = true: -> wants room bytes\n");
+             "it->restored = LOG_UNLOADED, it->warming = true: -> wants room bytes\n");
 }
 
 /* Records that were acked before the log stopped are answered as acked, other records never will be. */

@@ -557,7 +557,7 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
     (void)state;
     CASE_AS_IT_IS(lacks_room, room);
     CASE(lacks_room, room, it->state = LEAT_LOG_WAITING);
-    CASE(lacks_room, room, it->restored = LOG_COLD);
+    CASE(lacks_room, room, it->restored = LOG_UNLOADED);
     CASE(lacks_room, room, it->ending = LOG_DELETING);
     CASE(lacks_room, room, it->ending = LOG_STOPPING);
     CASE(lacks_room, room, it->room_bytes = 100);
@@ -579,7 +579,7 @@ static void segment_is_reserved_for_what_has_no_room(void **state)
     TRACE_IS("(void)0: RESERVE s1 1/0/0 e7 cap 65536 d1\n"
              "-> head 0 reserving\n"
              "it->state = LEAT_LOG_WAITING: -> head 0\n"
-             "it->restored = LOG_COLD: -> head 0\n"
+             "it->restored = LOG_UNLOADED: -> head 0\n"
              "it->ending = LOG_DELETING: -> head 0\n"
              "it->ending = LOG_STOPPING: -> head 0\n"
              "it->room_bytes = 100: -> head 0\n"

@@ -57,7 +57,7 @@ static void tell(void)
 {
     trace("%s%s%s%s%s%s%s%s%s%s, s%llu %llu from s%llu %llu told %llu trim s%llu %llu acked %llu, "
           "previous %u, %u segments %llu\n",
-          log_is_cold(it) ? "cold " : "", log_front_is_unknown(it) ? "front " : "",
+          log_is_unloaded(it) ? "cold " : "", log_front_is_unknown(it) ? "front " : "",
           it->jumped ? "jumped " : "", it->front_accepted ? "accepted " : "",
           it->producers.lost ? "lost " : "", it->producers.expired ? "expired " : "",
           it->damage_look ? "look " : "", it->holes ? "holes " : "",
@@ -197,7 +197,7 @@ static void begin_holed(void)
     make_as(watch(LEAT_DURABILITY_DISK), holed, 4,
             (struct leat_log_tail){.next_segment = 12, .next_offset = 120});
     it->dirty = fake->dirty = it->damage_look = false;
-    if (log_front_is_unknown(it)) it->restored = LOG_COLD;
+    if (log_front_is_unknown(it)) it->restored = LOG_UNLOADED;
     it->slot_capacity = 6;
     comes = segment_of(fake, (struct row){4, 40, 50});
 }

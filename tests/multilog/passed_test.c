@@ -230,15 +230,15 @@ static void log_that_wakes_without_memory_forgets_no_producer(void **state)
         leat_mem_fail_at(fails);
         log_step_warm(fake->log);
         leat_mem_fail_at(0);
-        bool cold = log_is_cold(fake->log);
-        if (!cold) assert_int_equal(fake->log->producers.count, PRODUCERS);
+        bool unloaded = log_is_unloaded(fake->log);
+        if (!unloaded) assert_int_equal(fake->log->producers.count, PRODUCERS);
         fake->now_us += 10 * 1000 * 1000;
         fake->dirty = true;
         fake_settle(fake);
-        assert_false(log_is_cold(fake->log));
+        assert_false(log_is_unloaded(fake->log));
         assert_int_equal(fake->log->producers.count, PRODUCERS);
         fake_destroy(fake);
-        if (!cold) break;
+        if (!unloaded) break;
         assert_true(fails < 50);
     }
 }

@@ -83,7 +83,7 @@ static void log_trace(const struct fake *fake, const char *when)
     const struct leat_log *log = fake->log;
     struct leat_log_info i = info_of(fake);
     trace("  %s: state %u%s%s, from %llu/%llu, told %llu, missing %llu to %llu, %u producers%s%s\n",
-          when, (unsigned)i.state, i.cold ? " cold" : "",
+          when, (unsigned)i.state, i.unloaded ? " cold" : "",
           log_front_is_unknown(log) ? " front unknown" : "", (unsigned long long)i.first_segment,
           (unsigned long long)i.first_offset, (unsigned long long)log->begin_told,
           (unsigned long long)i.missing_segments, (unsigned long long)i.missing_end, i.producers,
@@ -587,7 +587,7 @@ static void who_is_above_is_told_when_all_was_read(void **state)
     for (unsigned in_memory = 0; in_memory < 2; in_memory++) {
         struct fake *fake = told_of(&begins[0], in_memory, false);
         fake_settle(fake);
-        assert_false(info_of(fake).cold);
+        assert_false(info_of(fake).unloaded);
         assert_true(apps_restored == 1 && apps_read == 1);
         told_end(fake);
 
@@ -600,7 +600,7 @@ static void who_is_above_is_told_when_all_was_read(void **state)
         fake = told_of(&begins[0], in_memory, false);
         leat_log_set_state(fake->log, LEAT_LOG_WAITING, "its end is elsewhere");
         fake_settle(fake);
-        assert_true(info_of(fake).cold);
+        assert_true(info_of(fake).unloaded);
         assert_true(apps_restored == 0 && apps_read == 0);
         told_end(fake);
     }

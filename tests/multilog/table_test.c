@@ -35,7 +35,7 @@ static struct fake *log_of_rows(const struct row *rows, size_t count, uint64_t n
     struct leat_log_tail tail = {.next_segment = next_segment, .next_offset = next_offset};
     fake_open(fake, segs, count, &tail);
     fake->made_up = true;
-    fake->log->restored = LOG_COLD; /* as if it had been looked up */
+    fake->log->restored = LOG_UNLOADED; /* as if it had been looked up */
     return fake;
 }
 
@@ -169,7 +169,7 @@ static void what_comes_or_was_given_up_is_not_told(void **state)
         if (way == 11) leat_log_set_state(log, LEAT_LOG_STOPPED, "it has stopped");
         trouble_trace(fake);
         log->state = LEAT_LOG_SERVING;
-        log->restored = LOG_COLD;
+        log->restored = LOG_UNLOADED;
         end(fake);
     }
     TRACE_IS("0: DAMAGED \"segments 0 to 1 with offsets 0 to 19 are missing, segment 4 with "
@@ -202,7 +202,7 @@ static void table_is_walked_only_where_something_may_be_wrong(void **state)
     struct leat_log *log = fake->log;
     for (unsigned way = 0; way < 4; way++) {
         log->damage_look = true;
-        log->restored = way == 1 ? LOG_FRONT_UNKNOWN : LOG_COLD;
+        log->restored = way == 1 ? LOG_FRONT_UNKNOWN : LOG_UNLOADED;
         log->backfill = way == 2 ? LOG_BACKFILL_FOLLOWS : LOG_BACKFILL_NONE;
         if (way == 3) rot(fake, 0);
         size_t used = trace_used;
@@ -210,7 +210,7 @@ static void table_is_walked_only_where_something_may_be_wrong(void **state)
         trace_text[trace_used = used] = '\0';
         assert_int_equal(log->damage_look, way != 0);
     }
-    log->restored = LOG_COLD;
+    log->restored = LOG_UNLOADED;
     log->damage_look = false;
     trouble_trace(fake); /* nobody has said that it has */
     TRACE_IS("OK \"\"\n");

@@ -41,17 +41,17 @@ static void make_anew(struct fake *fake, struct leat_restore_budget *restore_bud
     fake_open(fake, segs, count, &tail);
 }
 
-static void make_cold(struct fake *fake, struct leat_restore_budget *restore_budget)
+static void make_unloaded(struct fake *fake, struct leat_restore_budget *restore_budget)
 {
     make_anew(fake, restore_budget);
     fake_settle(fake); /* where it begins has been looked up */
 }
 
-static bool is_cold(const struct fake *fake)
+static bool is_unloaded(const struct fake *fake)
 {
     struct leat_log_info info;
     leat_log_info(fake->log, &info);
-    return info.cold;
+    return info.unloaded;
 }
 
 static void wake(struct fake *fake)
@@ -71,7 +71,7 @@ static void wake_many_logs_share_bytes_in_order(void **state)
     struct fake *fakes[WAKERS];
     for (int i = 0; i < WAKERS; i++) {
         fakes[i] = fake_create(20 + (uint64_t)i, LEAT_DURABILITY_DISK);
-        make_cold(fakes[i], &restore_budget);
+        make_unloaded(fakes[i], &restore_budget);
     }
     for (int i = 0; i < WAKERS; i++) {
         wake(fakes[i]);
@@ -86,10 +86,10 @@ static void wake_many_logs_share_bytes_in_order(void **state)
     const int order[] = {0, 2, 4};
     for (unsigned i = 0; i < 3; i++) {
         struct fake *now = fakes[order[i]];
-        assert_true(restore_budget.bytes_used > 0 && is_cold(now));
+        assert_true(restore_budget.bytes_used > 0 && is_unloaded(now));
         assert_int_equal(now->queued, 1);
         assert_true(fake_deliver(now));
-        assert_false(is_cold(now));
+        assert_false(is_unloaded(now));
         if (i == 2) break;
         assert_true(fakes[order[i + 1]]->dirty);
         fake_turn_end(fakes[order[i + 1]]);
@@ -115,7 +115,7 @@ static void wake_takes_the_last_byte_and_its_turn(void **state)
     leat_restore_budget_init(&restore_budget, 1);
     for (int i = 0; i < 4; i++) {
         fakes[i] = fake_create(70, LEAT_DURABILITY_DISK); /* all alike */
-        make_cold(fakes[i], &restore_budget);
+        make_unloaded(fakes[i], &restore_budget);
     }
     wake(fakes[0]);
     restore_budget.bytes_max = 2 * restore_budget.bytes_used;
@@ -131,7 +131,7 @@ static void wake_takes_the_last_byte_and_its_turn(void **state)
     assert_true(fakes[3]->dirty);
     for (int i = 0; i < 4; i++) {
         if (fakes[i]->log) fake_settle(fakes[i]);
-        if (fakes[i]->log) assert_false(is_cold(fakes[i]));
+        if (fakes[i]->log) assert_false(is_unloaded(fakes[i]));
     }
     assert_int_equal(restore_budget.bytes_used, 0);
     for (int i = 0; i < 4; i++)
@@ -148,7 +148,7 @@ static void wake_failures_give_the_bytes_back(void **state)
     struct fake *fakes[3];
     for (int i = 0; i < 3; i++) {
         fakes[i] = fake_create(40 + (uint64_t)i, LEAT_DURABILITY_DISK);
-        make_cold(fakes[i], &restore_budget);
+        make_unloaded(fakes[i], &restore_budget);
     }
     leat_mem_fail_at(1);
     wake(fakes[2]);
@@ -169,7 +169,7 @@ static void wake_failures_give_the_bytes_back(void **state)
     assert_true(fakes[2]->dirty);
     fake_settle(fakes[2]);
     fake_settle(fakes[1]);
-    assert_false(is_cold(fakes[1]) || is_cold(fakes[2]));
+    assert_false(is_unloaded(fakes[1]) || is_unloaded(fakes[2]));
     assert_int_equal(restore_budget.bytes_used, 0);
     for (int i = 0; i < 3; i++)
         fake_destroy(fakes[i]);
@@ -185,7 +185,7 @@ static void line_up(struct fake **fakes, enum line line, struct leat_restore_bud
     for (int i = 0; i < 3; i++) {
         fakes[i] = fake_create(60 + (uint64_t)i, LEAT_DURABILITY_DISK);
         if (line == FRONT) make_anew(fakes[i], restore_budget);
-        if (line == WAKING) make_cold(fakes[i], restore_budget);
+        if (line == WAKING) make_unloaded(fakes[i], restore_budget);
     }
     for (int i = 0; i < 3; i++) {
         if (line == WAKING) fakes[i]->log->room_wanted = true;
@@ -265,7 +265,7 @@ static void log_that_ends_is_not_read(void **state)
     for (enum line line = 0; line < LINES; line++) {
         struct fake *fake = fake_create(70, LEAT_DURABILITY_DISK);
         if (line == FRONT) make_anew(fake, NULL);
-        if (line == WAKING) make_cold(fake, NULL);
+        if (line == WAKING) make_unloaded(fake, NULL);
         fake->log->room_wanted = line == WAKING;
         fake->log->ending = LOG_STOPPING;
         fake->made_up = true;

@@ -140,7 +140,7 @@ static inline void state_trace(const struct fake *fake)
           (unsigned long long)i.end_segment, (unsigned long long)i.segment_count,
           (unsigned long long)i.first_group, (unsigned long long)i.group_count,
           (unsigned long long)i.bytes, (unsigned long long)i.memory_bytes,
-          (unsigned long long)i.appended_records, i.cold ? " cold" : "",
+          (unsigned long long)i.appended_records, i.unloaded ? " cold" : "",
           log_is_hibernated(log) ? " hibernated" : "", log_is_quiet(log) ? "" : " busy",
           log->room_wanted ? " wants room" : "");
 }

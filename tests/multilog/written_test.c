@@ -79,10 +79,10 @@ static void trim_entry_is_written_where_there_is_room(void **state)
     CASE(pending, step_trim, fill());
     CASE(pending, step_trim, fill(), it->ending = LOG_STOPPING);
     CASE(pending, step_trim, fill(), it->room_wanted = true);
-    CASE(pending, step_trim, fill(), it->restored = LOG_COLD);
-    CASE(pending, step_trim, fill(), it->restored = LOG_COLD,
+    CASE(pending, step_trim, fill(), it->restored = LOG_UNLOADED);
+    CASE(pending, step_trim, fill(), it->restored = LOG_UNLOADED,
          it->reserve_not_before_us = fake->now_us);
-    CASE(pending, step_trim, fill(), it->restored = LOG_COLD,
+    CASE(pending, step_trim, fill(), it->restored = LOG_UNLOADED,
          it->reserve_not_before_us = fake->now_us + 1);
     TRACE_IS(
         "(void)0: 48 more, at s4 5888 -> s0/2 at 0/200 written told 0 pauses 0 0\n"
@@ -95,12 +95,15 @@ static void trim_entry_is_written_where_there_is_room(void **state)
         "fill(): 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0\n"
         "fill(), it->ending = LOG_STOPPING: 0 more, at s0 0 -> s0/2 at 0/200 told 0 pauses 0 0\n"
         "fill(), it->room_wanted = true: 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0\n"
-        "fill(), it->restored = LOG_COLD: 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses 0 0, "
+        "fill(), it->restored = LOG_UNLOADED: 0 more, at s0 0 -> s0/2 at 0/200 room told 0 pauses "
+        "0 0, "
         "dirty\n"
-        "fill(), it->restored = LOG_COLD, it->reserve_not_before_us = fake->now_us: 0 more, at s0 "
+        "fill(), it->restored = LOG_UNLOADED, it->reserve_not_before_us = fake->now_us: 0 more, at "
+        "s0 "
         "0 -> "
         "s0/2 at 0/200 room told 0 pauses 1000000 0, dirty\n"
-        "fill(), it->restored = LOG_COLD, it->reserve_not_before_us = fake->now_us + 1: 0 more, at "
+        "fill(), it->restored = LOG_UNLOADED, it->reserve_not_before_us = fake->now_us + 1: 0 "
+        "more, at "
         "s0 0 -> "
         "s0/2 at 0/200 room told 0 pauses 1000001 0\n");
 }
@@ -301,8 +304,8 @@ static void request_to_begin_later_rolls_or_trims(void **state)
     CASE(asked, step_begin, it->ending = LOG_STOPPING);
     CASE(asked, step_begin, it->begin_told = 249);
     CASE(asked, step_begin, it->begin_told = 250);
-    CASE(asked, step_begin, it->restored = LOG_COLD);
-    CASE(asked, step_begin, it->restored = LOG_COLD, it->room_wanted = true);
+    CASE(asked, step_begin, it->restored = LOG_UNLOADED);
+    CASE(asked, step_begin, it->restored = LOG_UNLOADED, it->room_wanted = true);
     CASE(asked, step_begin, without_space(250));
     CASE(asked, step_begin, without_space(200));
     CASE(asked, step_begin, without_space(199));
@@ -321,8 +324,9 @@ static void request_to_begin_later_rolls_or_trims(void **state)
         "it->ending = LOG_STOPPING: -> s0/0 at 0/0 told 0 pauses 0 0\n"
         "it->begin_told = 249: -> s0/0 at 0/0 roll told 249 pauses 0 0\n"
         "it->begin_told = 250: -> s0/0 at 0/0 told 250 pauses 0 0\n"
-        "it->restored = LOG_COLD: -> s0/0 at 0/0 roll room told 0 pauses 0 0, dirty\n"
-        "it->restored = LOG_COLD, it->room_wanted = true: -> s0/0 at 0/0 roll room told 0 pauses 0 "
+        "it->restored = LOG_UNLOADED: -> s0/0 at 0/0 roll room told 0 pauses 0 0, dirty\n"
+        "it->restored = LOG_UNLOADED, it->room_wanted = true: -> s0/0 at 0/0 roll room told 0 "
+        "pauses 0 "
         "0\n"
         "without_space(250): -> s0/2 at 0/200 told 0 pauses 1000001 0\n"
         "without_space(200): -> s0/2 at 0/200 told 0 pauses 1000001 0\n"

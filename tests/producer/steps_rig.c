@@ -168,7 +168,7 @@ static void wake_at(void *ctx, uint64_t at_us)
     (void)at_us; /* a turn comes when the test says so */
 }
 
-static void on_fate(void *arg, const struct leat_produced *produced)
+static void on_disposition(void *arg, const struct leat_produced *produced)
 {
     uint32_t n = (uint32_t)((unsigned *)arg - steps.told);
     steps.told[n]++;
@@ -255,8 +255,8 @@ leat_err steps_add_sized(uint32_t n, int32_t streamlet, uint32_t bytes)
     uint8_t value[2048] = {0};
     assert_true(bytes >= 4 && bytes <= sizeof value);
     leat_put_le32(value, n);
-    return leat_producer_engine_add(steps.engine, "s", streamlet, 0, NULL, 0, value, bytes, on_fate,
-                                    &steps.told[n]);
+    return leat_producer_engine_add(steps.engine, "s", streamlet, 0, NULL, 0, value, bytes,
+                                    on_disposition, &steps.told[n]);
 }
 
 leat_err steps_add(uint32_t n, int32_t streamlet)

@@ -132,7 +132,7 @@ void check_sent(struct check *check, uint32_t stream, struct check_value value)
             realloc(producer->records, producer->capacity * sizeof *producer->records);
         LEAT_ASSERT(producer->records != NULL);
     }
-    producer->records[producer->count++] = (struct record){.fate = CHECK_OPEN};
+    producer->records[producer->count++] = (struct record){.disposition = CHECK_OPEN};
     check->open++;
 }
 
@@ -199,15 +199,15 @@ void check_acked(struct check *check, struct leat_log_ref ref, struct check_valu
 {
     struct record *record = record_find(check, ref.stream, value);
     LEAT_ASSERT(record != NULL);
-    if (record->fate == CHECK_REFUSED) {
+    if (record->disposition == CHECK_REFUSED) {
         model_violation(check,
                         "A5 aborted-read: stream %u value %u:%u was refused and is acked later",
                         ref.stream, value.producer, value.number);
         return;
     }
-    if (record->fate == CHECK_OPEN) check->open--;
-    if (record->fate != CHECK_ACKED) check->acked++;
-    record->fate = CHECK_ACKED;
+    if (record->disposition == CHECK_OPEN) check->open--;
+    if (record->disposition != CHECK_ACKED) check->acked++;
+    record->disposition = CHECK_ACKED;
     struct slot *slot = place(check, ref, value, offset, record, "the ack");
     if (!slot) return;
     slot->acked = true;
@@ -219,22 +219,23 @@ void check_failed(struct check *check, uint32_t stream, struct check_value value
 {
     struct record *record = record_find(check, stream, value);
     LEAT_ASSERT(record != NULL);
-    if (record->fate == CHECK_OPEN) check->open--;
-    if (record->fate == CHECK_ACKED) return; /* a resend of the raw producer */
+    if (record->disposition == CHECK_OPEN) check->open--;
+    if (record->disposition == CHECK_ACKED) return; /* a resend of the raw producer */
     if (!definite) {
-        if (record->fate == CHECK_OPEN) record->fate = CHECK_UNKNOWN;
+        if (record->disposition == CHECK_OPEN) record->disposition = CHECK_UNKNOWN;
         return;
     }
     if (record->placed && !forgotten(check, stream, record))
         model_violation(check, "A5 aborted-read: stream %u value %u:%u was read and then refused",
                         stream, value.producer, value.number);
-    record->fate = CHECK_REFUSED;
+    record->disposition = CHECK_REFUSED;
 }
 
-enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct check_value value)
+enum check_disposition check_disposition_of(const struct check *check, uint32_t stream,
+                                            struct check_value value)
 {
     const struct record *record = record_find(check, stream, value);
-    return record ? record->fate : CHECK_NOT_SENT;
+    return record ? record->disposition : CHECK_NOT_SENT;
 }
 
 void check_reader_reset(const struct check *check, struct check_reader *reader)
@@ -372,7 +373,7 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
                         value.producer, value.number);
         return;
     }
-    if (record->fate == CHECK_REFUSED) {
+    if (record->disposition == CHECK_REFUSED) {
         model_violation(check,
                         "A5 aborted-read: log %u/%u/%u has at %llu value %u:%u, definitely refused",
                         ref.stream, ref.streamlet, ref.log, (unsigned long long)offset,

@@ -31,7 +31,7 @@ enum {
     CHECK_BEHIND_BYTES = 96,
 };
 
-enum check_fate { CHECK_NOT_SENT, CHECK_OPEN, CHECK_ACKED, CHECK_UNKNOWN, CHECK_REFUSED };
+enum check_disposition { CHECK_NOT_SENT, CHECK_OPEN, CHECK_ACKED, CHECK_UNKNOWN, CHECK_REFUSED };
 
 struct check;
 
@@ -53,7 +53,8 @@ void check_acked(struct check *check, struct leat_log_ref log, struct check_valu
                  uint64_t offset);
 /** definite: the answer promises that it is not there and never will be. */
 void check_failed(struct check *check, uint32_t stream, struct check_value value, bool definite);
-enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct check_value value);
+enum check_disposition check_disposition_of(const struct check *check, uint32_t stream,
+                                            struct check_value value);
 
 /* One consumer's view. Zeroed = nothing read yet. */
 struct check_reader {

@@ -41,7 +41,7 @@ struct log_model {
 };
 
 struct record {
-    enum check_fate fate;
+    enum check_disposition disposition;
     bool placed;
     uint32_t waits; /* of its log, when it was placed */
     uint32_t streamlet, log;

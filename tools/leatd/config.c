@@ -424,9 +424,9 @@ static leat_err flag_split(int argc, char **argv, int *at, char out_name[64],
     if (bytes > 63) bytes = 63;
     memcpy(out_name, word + 2, bytes);
     out_name[bytes] = '\0';
-    bool lone = strcmp(out_name, "help") == 0 || strcmp(out_name, "version") == 0;
+    bool single = strcmp(out_name, "help") == 0 || strcmp(out_name, "version") == 0;
     *out_value = equals != NULL ? equals + 1 : NULL;
-    if (lone) return LEAT_OK;
+    if (single) return LEAT_OK;
     if (option_find(out_name) == NULL && strcmp(out_name, "config") != 0)
         return unknown(true, out_name, error);
     if (*out_value == NULL) {

@@ -10,7 +10,7 @@
 
 /* Goal: acked batches behind a batch that is late are not sent again with it, and are not reported as late when their
  * time is over: they are reported as acked when it is known what became of those before them. */
-static void fates_acked_batches_are_never_late(void **state)
+static void dispositions_acked_batches_are_never_late(void **state)
 {
     (void)state;
     steps_ready(1, 1);
@@ -33,7 +33,7 @@ static void fates_acked_batches_are_never_late(void **state)
 
 /* Goal: a log whose only batch was reported as late leaves its epoch: the batch is not sent again, and the next record
  * goes under the next epoch. */
-static void fates_late_batch_alone_ends_its_epoch(void **state)
+static void dispositions_late_batch_alone_ends_its_epoch(void **state)
 {
     (void)state;
     steps_ready(1, 1);
@@ -59,7 +59,7 @@ static void fates_late_batch_alone_ends_its_epoch(void **state)
 
 /* Goal: an answer of fewer rows than batches says nothing, also where bytes follow that look like rows: all its batches
  * are sent again as they were. */
-static void fates_answer_of_too_few_rows_says_nothing(void **state)
+static void dispositions_answer_of_too_few_rows_says_nothing(void **state)
 {
     (void)state;
     static const uint8_t few[] = {0x91, 0x92, 0, 10, 0x92, 0, 11};
@@ -82,7 +82,7 @@ static void fates_answer_of_too_few_rows_says_nothing(void **state)
 
 /* Goal: a batch that is refused as too large is not cut and sent under another epoch if an earlier attempt may be in
  * the log: its records would be there twice. */
-static void fates_batch_that_may_be_there_is_not_cut(void **state)
+static void dispositions_batch_that_may_be_there_is_not_cut(void **state)
 {
     (void)state;
     steps_ready(2, 1);
@@ -106,7 +106,7 @@ static void fates_batch_that_may_be_there_is_not_cut(void **state)
 
 /* Goal: a stream that was refused once, and is known since, is not looked at without a pause while an append keeps the
  * producer from looking it up. */
-static void fates_old_refusal_does_not_hurry(void **state)
+static void dispositions_old_refusal_does_not_hurry(void **state)
 {
     (void)state;
     steps_begin(1);
@@ -159,7 +159,7 @@ static void two_under_way(void)
 }
 
 /* Goal: a lookup that failed for a while is repeated, though an append to another streamlet is under way. */
-static void fates_lookup_does_not_wait_for_appends(void **state)
+static void dispositions_lookup_does_not_wait_for_appends(void **state)
 {
     (void)state;
     two_under_way();
@@ -177,7 +177,7 @@ static void fates_lookup_does_not_wait_for_appends(void **state)
 }
 
 /* Goal: a log of which nothing is in question keeps its epoch when its stream is refused and comes back. */
-static void fates_log_without_a_question_keeps_its_epoch(void **state)
+static void dispositions_log_without_a_question_keeps_its_epoch(void **state)
 {
     (void)state;
     two_under_way();
@@ -199,7 +199,7 @@ static void fates_log_without_a_question_keeps_its_epoch(void **state)
 }
 
 /* Goal: an id is asked for when a record needs one, and no more when the record's time is over. */
-static void fates_id_is_for_records(void **state)
+static void dispositions_id_is_for_records(void **state)
 {
     (void)state;
     steps_begin(1);
@@ -226,7 +226,7 @@ static void fates_id_is_for_records(void **state)
 /* Goal: a batch that goes on under the next epoch is not judged by the refusal of its attempt before, when those in
  * front of it are given up about. Method: three batches are refused. The second is cut into five, which fill the
  * window, and whose time is over before the third's. */
-static void fates_batch_is_not_judged_by_an_older_attempt(void **state)
+static void dispositions_batch_is_not_judged_by_an_older_attempt(void **state)
 {
     (void)state;
     steps_ready(5, 1);
@@ -271,7 +271,7 @@ static bool no_memory(void *arg)
 
 /* Goal: a record for whose stream there is no memory fails without a log; one for whose log there is none fails with
  * its streamlet. */
-static void fates_without_memory_name_what_is_known(void **state)
+static void dispositions_without_memory_name_what_is_known(void **state)
 {
     (void)state;
     steps_begin(1);
@@ -304,16 +304,16 @@ static void fates_without_memory_name_what_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(fates_acked_batches_are_never_late),
-        TEST(fates_late_batch_alone_ends_its_epoch),
-        TEST(fates_answer_of_too_few_rows_says_nothing),
-        TEST(fates_batch_that_may_be_there_is_not_cut),
-        TEST(fates_old_refusal_does_not_hurry),
-        TEST(fates_lookup_does_not_wait_for_appends),
-        TEST(fates_log_without_a_question_keeps_its_epoch),
-        TEST(fates_id_is_for_records),
-        TEST(fates_batch_is_not_judged_by_an_older_attempt),
-        TEST(fates_without_memory_name_what_is_known),
+        TEST(dispositions_acked_batches_are_never_late),
+        TEST(dispositions_late_batch_alone_ends_its_epoch),
+        TEST(dispositions_answer_of_too_few_rows_says_nothing),
+        TEST(dispositions_batch_that_may_be_there_is_not_cut),
+        TEST(dispositions_old_refusal_does_not_hurry),
+        TEST(dispositions_lookup_does_not_wait_for_appends),
+        TEST(dispositions_log_without_a_question_keeps_its_epoch),
+        TEST(dispositions_id_is_for_records),
+        TEST(dispositions_batch_is_not_judged_by_an_older_attempt),
+        TEST(dispositions_without_memory_name_what_is_known),
     };
     return cmocka_run_group_tests_name("producer fates", tests, NULL, NULL);
 }
