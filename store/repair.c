@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Repair: a closed segment whose file has other bytes than its extent says, or never got the bytes, is written in
+/* Repair: a closed segment whose file has other bytes than its prefix id says, or never got the bytes, is written in
  * place.
  *
  * A closed segment's bytes never change, and (length, CRC) names them. So each sector that is written here gets its

@@ -32,7 +32,7 @@ enum leat_segment_integrity {
     /* Found in a file at a start, open: after the valid prefix there are other bytes, of a torn write, or of a
      * complete write that is damaged now. Stays so until the next write to the segment. */
     LEAT_INTEGRITY_TORN,
-    /* CLOSED: the file was found to have other bytes than `extent` says. The bytes are fetched from another node and
+    /* CLOSED: the file was found to have other bytes than `prefix_id` says. The bytes are fetched from another node and
      * written anew (LEAT_STORE_REPAIR), or the replica is replaced; until then no other node gets a copy from here. */
     LEAT_INTEGRITY_CORRUPT,
     /* CLOSED: as CORRUPT, and found so at a start: the bytes never got to the file, and the memory that had them is
@@ -103,7 +103,7 @@ struct leat_segment {
 
 /** The one way from one integrity to another; the same again is no step. Thread: whose it is, see above. */
 void leat_segment_integrity_enter(struct leat_segment *seg, enum leat_segment_integrity to);
-/** Its file does not have what `extent` says: corrupt or missing. */
+/** Its file does not have what `prefix_id` says: corrupt or missing. */
 static inline bool leat_segment_is_damaged(const struct leat_segment *seg)
 {
     return seg->integrity == LEAT_INTEGRITY_CORRUPT || seg->integrity == LEAT_INTEGRITY_MISSING;

@@ -18,13 +18,13 @@ enum leat_store_req_kind {
                           is no disk space, LEAT_E_NO_MEMORY after LEAT_RESERVE_WAIT_US */
     LEAT_STORE_COMMIT, /* make [from, to) of seg durable (O_DIRECT from the buffer, rounded out to 4
                           KiB), whatever the  stream's level. LEAT_E_DISK: final, the log stops */
-    /* seg has its close entry at seg->extent and is complete: record this, flush later, recycle. A `disk` stream's
+    /* seg has its close entry at seg->prefix_id and is complete: record this, flush later, recycle. A `disk` stream's
      * bytes are in the file then. Answered when the row is written (durable for a hibernated segment); evicting the
      * buffer is asked for later (on_evict_wanted) */
     LEAT_STORE_CLOSE,
-    LEAT_STORE_HIBERNATE, /* in: seg->extent; no pins. Flush everything, record extent and HIBERNATED
+    LEAT_STORE_HIBERNATE, /* in: seg->prefix_id; no pins. Flush everything, record prefix id and HIBERNATED
                           durably, take the buffer (seg->buffer becomes NULL). LEAT_E_DAMAGED: the
-                          bytes are not what extent says */
+                          bytes are not what prefix id says */
     LEAT_STORE_RESUME, /* erase the hibernating record durably, give a buffer of `capacity` with the
                           bytes in it */
     LEAT_STORE_DROP, /* seg is trimmed: free its slot and buffer and the descriptor (seg is gone when
@@ -34,7 +34,7 @@ enum leat_store_req_kind {
     /* take the bytes into a buffer of the node's own pool (contents as they are now): the writer of the old place is
      * not trusted any more. The old buffer is not given out again until its arena is retired */
     LEAT_STORE_MOVE,
-    /* in: bytes. What the file has of a CLOSED segment, flushed or missing, is not what its extent says: written in
+    /* in: bytes. What the file has of a CLOSED segment, flushed or missing, is not what its prefix id says: written in
      * place, and synced. The row changes only where it did not say that the file has the bytes. Not to be dropped
      * before the answer, with which its owner says that seg->integrity is OK again. LEAT_E_INVALID: in memory alone,
      * or not these bytes. bytes NULL: from this node's memory; LEAT_E_NOT_FOUND: not all bytes are there */
@@ -69,7 +69,7 @@ struct leat_store_req {
     bool leave; /* DROP: its buffer may still be written, so is not given out again */
     /* COMMIT */
     uint32_t from_bytes, to_bytes;
-    /* REPAIR: the extent's length, 4 KiB aligned, then zeros up to the next 4 KiB. Borrowed until the answer. */
+    /* REPAIR: the prefix id's length, 4 KiB aligned, then zeros up to the next 4 KiB. Borrowed until the answer. */
     uint8_t *bytes;
     uint8_t *copy; /* the store's: REPAIR, of the bytes in memory */
     bool follow;   /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
@@ -156,8 +156,8 @@ struct leat_store_events {
     void (*on_evict_wanted)(void *core, struct leat_segment *seg);
     /** A closed segment is now wholly in its file. The owner sets seg->flushed. */
     void (*on_flushed)(void *core, struct leat_segment *seg);
-    /** The scrub has found other bytes in a closed segment's file than its extent says; called in each pass with this
-     * result. NULL: not called. */
+    /** The scrub has found other bytes in a closed segment's file than its prefix id says; called in each pass with
+     * this result. NULL: not called. */
     void (*on_damaged)(void *core, struct leat_segment *seg);
 };
 
@@ -197,7 +197,8 @@ enum leat_found_kind {
                         says what is valid */
 };
 struct leat_found {
-    struct leat_segment *seg; /* state OPEN, HIBERNATED or CLOSED; extent, base_offset, next_offset,
+    struct leat_segment
+        *seg; /* state OPEN, HIBERNATED or CLOSED; prefix id, base_offset, next_offset,
                                  max_timestamp filled */
     enum leat_found_kind kind;
     struct leat_scan scan; /* MARK and LOST */
@@ -229,9 +230,9 @@ void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
  * Flushes begin. */
 void leat_store_found_done(struct leat_store *store);
 /**
- * The log's end is decided and committed: cut this open or hibernated segment to `extent` and close it, by its row
+ * The log's end is decided and committed: cut this open or hibernated segment to `prefix_id` and close it, by its row
  * alone: the bytes stay equal to those of all other copies. Used between found and serving; LEAT_E_AGAIN while a round
- * is in flight, LEAT_E_DAMAGED when the bytes are not what extent says.
+ * is in flight, LEAT_E_DAMAGED when the bytes are not what prefix id says.
  * Thread: store. Blocks. Damaged or lost segments that an operator gave up are dropped with
  * leat_store_forget().
  */

@@ -135,7 +135,7 @@ struct leat_entry_writer {
     uint32_t used;         /* everything written, trailers included */
     uint32_t sealed_bytes; /* up to and with the last trailer */
     uint32_t chain;        /* CRC over headers so far; what the next trailer continues: to resume a
-                              segment, used = sealed_bytes = the extent's bytes, chain = its crc */
+                              segment, used = sealed_bytes = the prefix id's bytes, chain = its crc */
 };
 void leat_entry_writer_init(struct leat_entry_writer *writer, uint8_t *bytes, uint32_t capacity);
 /** Does an entry of that payload, and a trailer after it, fit while `keep_free` bytes stay? */
@@ -176,7 +176,7 @@ void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan 
  * segment before was written after the roll, and before the copies of that segment were dropped. For a scan that
  * started. */
 bool leat_scan_only_start(const struct leat_scan *scan);
-/** Whether the segment began, and its valid prefix has exactly this extent. */
+/** Whether the segment began, and its valid prefix has exactly this prefix id. */
 static inline bool leat_scan_is(const struct leat_scan *scan, struct leat_prefix_id prefix_id)
 {
     return scan->started && scan->bytes == prefix_id.bytes && scan->crc == prefix_id.crc;

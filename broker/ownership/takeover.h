@@ -42,7 +42,7 @@ struct leat_takeover {
     bool whole;                /* the log knows that this takeover ended, and lacks no segment */
     uint64_t
         hole_behind; /* from OLDER on: the segment after the gap that is filled; 0: the gap is before all segments */
-    /* The segment that is wanted now; extent {0, 0}: nothing names a prefix id, the newest segment up to there is
+    /* The segment that is wanted now; prefix_id {0, 0}: nothing names a prefix id, the newest segment up to there is
      * wanted. */
     uint64_t segment, next_offset;
     struct leat_prefix_id prefix_id;

@@ -48,7 +48,7 @@ struct leat_pull_source {
     uint64_t incarnation;
 };
 /* A request to a node: hold exactly these bytes of this segment, durably if the stream's level is disk. The copy is
- * closed and no mark: it counts by its extent. If this node itself is among the sources, the node has the bytes, and
+ * closed and no mark: it counts by its prefix id. If this node itself is among the sources, the node has the bytes, and
  * only durability is asked for. Idempotent. No replica is cut: a longer replica here stays as it is. */
 struct leat_pull {
     struct leat_mail mail;
@@ -104,7 +104,7 @@ enum leat_coordinate_kind {
     LEAT_COORDINATE_NODE_UP,
     LEAT_COORDINATE_ADOPT, /* marks[mark_count] of everything found; out: decisions */
     /* logs[0], incarnation, epoch (the log's), next_offset (at least; what is known of it), segment
-     * or tails[0] (its extent: of that one), stands_in: a tail record with jumped. out: epoch, fresh;
+     * or tails[0] (its prefix id: of that one), stands_in: a tail record with jumped. out: epoch, fresh;
      * next_offset, beyond every offset that any record of the log ever had */
     LEAT_COORDINATE_ACCEPT_LOSS,
     LEAT_COORDINATE_BARRIER, /* done when everything before is applied */

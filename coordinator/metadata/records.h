@@ -51,7 +51,7 @@ struct leat_log_marks {
     struct leat_prefix_id mark_prefix_id;
     uint64_t mark_next_offset;
     bool mark_only_start;     /* nothing but a start entry: predecessor must match the chain */
-    bool predecessor_matches; /* closed, with the extent that the start entry names (or there is
+    bool predecessor_matches; /* closed, with the prefix id that the start entry names (or there is
                                  none to name) */
     bool has_closed;
     uint64_t closed_segment; /* highest closed */
@@ -168,7 +168,7 @@ struct leat_replica_row {
     /* MARK: bytes after its end may be a torn write, or a damaged acked write. Alone the replica does not say where
      * its log ends. */
     bool torn;
-    bool durable; /* the extent would survive a power cut */
+    bool durable; /* the prefix id would survive a power cut */
     /* leat_log_decided() names this segment, and the replica begins with exactly those bytes, whatever
      * follows (looked for and checked, not guessed). */
     bool holds_tail;

@@ -145,7 +145,7 @@ static void adopt_step(struct backup_request *request)
     }
 }
 
-/* Could the replica be cut to `extent`? The store scans open replicas when they are hibernated. */
+/* Could the replica be cut to `prefix_id`? The store scans open replicas when they are hibernated. */
 static bool may_hold(const struct replica *rep, struct leat_prefix_id prefix_id)
 {
     const struct leat_segment *seg = rep->seg;
@@ -163,8 +163,8 @@ static bool may_hold(const struct replica *rep, struct leat_prefix_id prefix_id)
 /* The replica that is nearest to an own segment. Among open replicas, the replica with most bytes on the disk: a disk
  * refuses the same bytes again.
  *
- * This is no rule for the end of a log (metadata/tail.h), and cannot contradict that rule: `extent` is the decided end,
- * both replicas begin with this prefix id (may_hold()), and the replica that is taken is cut to it. */
+ * This is no rule for the end of a log (metadata/tail.h), and cannot contradict that rule: `prefix_id` is the decided
+ * end, both replicas begin with this prefix id (may_hold()), and the replica that is taken is cut to it. */
 static bool is_further(const struct replica *rep, const struct replica *than,
                        struct leat_prefix_id prefix_id)
 {

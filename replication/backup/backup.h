@@ -65,10 +65,10 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
                            void (*on_done)(void *arg), void *arg) LEAT_NODISCARD;
 /**
  * This node becomes the owner of the log, in the epoch `owner`: its replica of the segment, cut to the committed
- * `extent`, becomes the node's own closed segment, as durable as the stream's acks, and the backup forgets the
+ * `prefix_id`, becomes the node's own closed segment, as durable as the stream's acks, and the backup forgets the
  * replica. next_offset 0, max_timestamp_ms INT64_MIN: taken from the bytes. on_done, later and once, with the
  * segment: no log owns the segment yet, but the store's events about it go to actor `to` from now on. Errors (on_done
- * never runs): LEAT_E_NOT_FOUND: no complete replica here that could be cut to this extent (a longer hibernated or
+ * never runs): LEAT_E_NOT_FOUND: no complete replica here that could be cut to this prefix id (a longer hibernated or
  * closed replica could only after leat_backup_look() has found that it begins so); LEAT_E_STALE_EPOCH: a later owner
  * counts the replica, so this node does not own the log any more; LEAT_E_AGAIN: the replica is busy, ask again;
  * LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK. Thread: owner.
@@ -82,7 +82,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
 /**
  * The way back: a segment of this node's own, of a log that another node owns by now, becomes a replica, which is
  * kept until the new owner decides. seg: closed or hibernated, in no log, without holders of its bytes, its owner_actor
- * is the backup's. useless: the bytes are not those of its extent, so the replica counts for nothing.
+ * is the backup's. useless: the bytes are not those of its prefix id, so the replica counts for nothing.
  * LEAT_E_NO_MEMORY: nothing was done.
  * Thread: owner.
  */
@@ -106,7 +106,7 @@ struct leat_backup_pull {
     /* The segment ends where a recovery attempt would cut the log: the replica counts for that attempt, but not as
      * what is left of a log, until an owner counts it. */
     bool provisional;
-    /* NULL: a replica is made. Else only the bytes are wanted, here: the extent's length. */
+    /* NULL: a replica is made. Else only the bytes are wanted, here: the prefix id's length. */
     uint8_t *into;
     void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
     void *owner;
@@ -140,7 +140,7 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
                            void (*on_done)(void *arg, leat_err rc), void *arg) LEAT_NODISCARD;
 /**
  * Does this replica, which is hibernated or closed and longer, begin with exactly these bytes? The replica is read.
- * LEAT_OK: on_done, later and once; from then on the replica may be served, adopted and flushed with this extent.
+ * LEAT_OK: on_done, later and once; from then on the replica may be served, adopted and flushed with this prefix id.
  * Errors (on_done never runs): LEAT_E_NOT_FOUND: it can't begin so, or the answer is known; LEAT_E_AGAIN,
  * LEAT_E_NO_MEMORY. Thread: owner.
  */
@@ -184,13 +184,13 @@ struct leat_replica_info {
     bool incomplete, settled, damaged;
     bool provisional; /* CLOSED: see leat_segment.provisional */
     bool torn;        /* HIBERNATED: see leat_segment.torn */
-    bool mark;        /* whole, started, not closed; extent is what the scan or the hibernating
+    bool mark;        /* whole, started, not closed; prefix id is what the scan or the hibernating
                                   record says. Marks of a live writer may grow while being looked at */
     struct leat_prefix_id prefix_id; /* CLOSED, HIBERNATED: all of it; else of the valid prefix */
     struct leat_prefix_id previous;
     uint64_t base_offset, next_offset;
     bool only_start;
-    bool durable; /* that extent would survive a power cut */
+    bool durable; /* that prefix id would survive a power cut */
     int64_t max_timestamp_ms;
     uint64_t writer;
     uint64_t handle;

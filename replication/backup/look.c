@@ -26,7 +26,7 @@ struct backup_look {
     void *arg;
 };
 
-/* Its bytes do not change any more, and are longer than `extent`. */
+/* Its bytes do not change any more, and are longer than `prefix_id`. */
 static bool is_longer(const struct replica *rep, struct leat_prefix_id prefix_id)
 {
     const struct leat_segment *seg = rep->seg;
@@ -137,7 +137,7 @@ static bool is_unknown(const struct replica *rep, struct leat_prefix_id prefix_i
            may_be_used(rep);
 }
 
-/* A closed replica that begins with `extent`, but whose file does not have all bytes yet. A recovery hears of the
+/* A closed replica that begins with `prefix_id`, but whose file does not have all bytes yet. A recovery hears of the
  * replica, but only row and file together can be cut (adopt.c): until the flush has ended the caller must ask again,
  * and must not take the replica for missing. */
 static bool begins_in_memory(const struct replica *rep, struct leat_prefix_id prefix_id)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole segments from one backup to another: a replica that is closed or fenced is read in pieces.
  *
- * The serving side checks little: it sends the bytes of a replica with this extent in its row. The pulling side
+ * The serving side checks little: it sends the bytes of a replica with this prefix id in its row. The pulling side
  * trusts nothing: the bytes that have arrived are scanned before the replica is closed, and until then the replica is
  * flagged incomplete, so that after a crash a part does not pass for the whole. */
 #include <string.h>
@@ -33,7 +33,7 @@ struct backup_serve {
     uint8_t *piece;        /* aligned, within the struct's own block; ANSWER_HEAD_BYTES before it */
 };
 
-/* Does the replica, by its row, have exactly this extent, or begin with it? */
+/* Does the replica, by its row, have exactly this prefix id, or begin with it? */
 static bool may_serve(const struct replica *rep, struct leat_prefix_id prefix_id, bool whole)
 {
     const struct leat_segment *seg = rep->seg;

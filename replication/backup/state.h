@@ -164,7 +164,7 @@ bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream);
 /** The bucket with the replicas of this log (and of other logs), by `by_log`. */
 struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log);
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);
-/** Close the replica, at its extent: `on_done` must call backup_closed() before any other use of the replica. */
+/** Close the replica, at its prefix id: `on_done` must call backup_closed() before any other use of the replica. */
 void backup_close(struct backup_request *request, void (*on_done)(struct leat_store_req *req));
 /** The end of backup_close(). If the disk refused, the replica is not closed, and has only the bytes on the disk. */
 void backup_closed(struct backup_request *request);

@@ -59,7 +59,7 @@ void alone_deliver_all(void);
 /** The read that was submitted ends. */
 void alone_io_done(leat_err rc, size_t bytes);
 
-/** "7/0/1", of an extent "100:a", of a tail record "segment 4 100:a next 50"; for said(). A few at one time. */
+/** "7/0/1", of a prefix id "100:a", of a tail record "segment 4 100:a next 50"; for said(). A few at one time. */
 const char *ref_text(struct leat_log_ref ref);
 const char *prefix_id_text(struct leat_prefix_id prefix_id);
 const char *tail_text(const struct leat_tail_record *tail);

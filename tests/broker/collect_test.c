@@ -379,7 +379,7 @@ static void end_of_an_opened_log_is_where_its_epoch_began(void **state)
     }
 }
 
-/* Goal: of several extents only bytes and checksum together say that it begins so. */
+/* Goal: of several prefix ids only bytes and checksum together say that it begins so. */
 static void end_is_known_by_bytes_and_checksum(void **state)
 {
     (void)state;

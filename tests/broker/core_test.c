@@ -282,7 +282,7 @@ static leat_err init(void)
     return leat_core_init(the_core(), &alone.node, 1, &alone.env, BUFFERS, FRAMES);
 }
 
-#define PARTS "places init\ntakeovers init\nmends init\nmovers init\n"
+#define PARTS "places init\ntakeovers init\nrepairs init\nmovers init\n"
 #define BEGINS                                                                                     \
     PARTS "clients: 4001\nnodes: 77021\nrestore budget 77022\nnews init\nconfirmer init\n"         \
           "output init\npace init\nunpack init\n"
@@ -291,7 +291,7 @@ static leat_err init(void)
     "members fini\ntimers fini\nstock 0 fini\nstock 1 fini\nstock 2 fini\nstock 3 fini\n"          \
     "stock 4 fini\nunpack fini\n"
 
-#define FINI "takeovers fini\nmends fini\nmovers fini\nids fini\nplaces fini\n"
+#define FINI "takeovers fini\nrepairs fini\nmovers fini\nids fini\nplaces fini\n"
 
 static void end(bool shared)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a start finds, by found.c alone: what is told of each log, and what becomes of each segment by what was decided.
  * Both are compared with what a plain telling of the rules says, over many random findings. */
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,6 @@
 #include "tests/broker/alone.h"
 
 enum { ROWS = 12, UNKNOWN = 9 }; /* UNKNOWN: a stream that no table has */
-
 static struct {
     struct leat_segment segs[ROWS];
     struct leat_found found[ROWS];

@@ -54,7 +54,7 @@ struct leat_takeover *ask(void);
 void tick(void);
 void adopted(leat_err rc);
 void pulled(leat_err rc);
-/** What is behind it is `found`: so many candidates of that segment, extents {1000, 1}, {1000, 2}. */
+/** What is behind it is `found`: so many candidates of that segment, prefix ids {1000, 1}, {1000, 2}. */
 void below_found(leat_err rc, uint64_t segment, uint32_t count);
 /** The node of that row of `members`. */
 void node_is(unsigned row, enum leat_node_state state, bool draining);

@@ -630,8 +630,8 @@ static void bytes_are_taken_for_what_is_repaired_alone(void **state)
         "named.v = 77: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
         "slot(1)->repair = LOG_REPAIR_NONE: -> no: corrupt flushed joint, reads 0/0, again 0\n"
         "slot(1)->dropping = true: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
-        "extent.bytes++: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
-        "extent.crc++: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n");
+        "prefix_id.bytes++: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n"
+        "prefix_id.crc++: -> no: repairing corrupt flushed joint, reads 0/0, again 0\n");
 }
 
 static leat_err repair_rc;

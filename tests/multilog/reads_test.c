@@ -194,23 +194,24 @@ static void place_leads_to_its_batch_or_is_refused(void **state)
     CASE(four, read_it, from_place(0, 0, 0), it->first_segment = 1);
     CASE(four, read_it, from_place(0, 1, 0), it->first_segment = 1);
     CASE(four, read_it, from_place(0, 4, 0), it->slot_count = 0);
-    TRACE_IS("from_place(0, 0, 0): OK 2 of 100 records 0@0/0/264..100@0/1/0 pinned\n"
-             "from_place(0, 3, 0): OK 3 of 150 records 750@0/3/264..900@0/3/16960 pinned\n"
-             "from_place(0, 4, 0): OK 1 of 50 records 1300@0/4/264..1350@0/4/5808 pinned\n"
-             "from_place(0, 4, it->head.acked_bytes): OK..1350@0/4/5840\n"
-             "from_place(0, 4, it->head.acked_bytes + 8): OFFSET_OUT_OF_RANGE..0@0/4/5848\n"
-             "from_place(0, 3, slot(3)->seg->extent.bytes): OK 1 of 50 records "
-             "1300@0/4/264..1350@0/4/5808 pinned\n"
-             "from_place(0, 3, slot(3)->seg->extent.bytes + 8): OFFSET_OUT_OF_RANGE..0@0/3/61720\n"
-             "from_place(0, 1, 8): OFFSET_OUT_OF_RANGE..0@0/1/8\n"
-             "from_place(0, 5, 0): OK..1350@0/5/0\n"
-             "from_place(0, 5, 8): OFFSET_OUT_OF_RANGE..0@0/5/8\n"
-             "from_place(0, 6, 0): OFFSET_OUT_OF_RANGE..0@0/6/0\n"
-             "from_place(1, 1, 0): OFFSET_OUT_OF_RANGE..0@1/1/0\n"
-             "from_place(0, 0, 0), it->first_segment = 1: OFFSET_OUT_OF_RANGE..0@0/0/0\n"
-             "from_place(0, 1, 0), it->first_segment = 1: OK 2 of 100 records "
-             "100@0/1/264..200@0/2/0 pinned\n"
-             "from_place(0, 4, 0), it->slot_count = 0: OFFSET_OUT_OF_RANGE..0@0/4/0\n");
+    TRACE_IS(
+        "from_place(0, 0, 0): OK 2 of 100 records 0@0/0/264..100@0/1/0 pinned\n"
+        "from_place(0, 3, 0): OK 3 of 150 records 750@0/3/264..900@0/3/16960 pinned\n"
+        "from_place(0, 4, 0): OK 1 of 50 records 1300@0/4/264..1350@0/4/5808 pinned\n"
+        "from_place(0, 4, it->head.acked_bytes): OK..1350@0/4/5840\n"
+        "from_place(0, 4, it->head.acked_bytes + 8): OFFSET_OUT_OF_RANGE..0@0/4/5848\n"
+        "from_place(0, 3, slot(3)->seg->prefix_id.bytes): OK 1 of 50 records "
+        "1300@0/4/264..1350@0/4/5808 pinned\n"
+        "from_place(0, 3, slot(3)->seg->prefix_id.bytes + 8): OFFSET_OUT_OF_RANGE..0@0/3/61720\n"
+        "from_place(0, 1, 8): OFFSET_OUT_OF_RANGE..0@0/1/8\n"
+        "from_place(0, 5, 0): OK..1350@0/5/0\n"
+        "from_place(0, 5, 8): OFFSET_OUT_OF_RANGE..0@0/5/8\n"
+        "from_place(0, 6, 0): OFFSET_OUT_OF_RANGE..0@0/6/0\n"
+        "from_place(1, 1, 0): OFFSET_OUT_OF_RANGE..0@1/1/0\n"
+        "from_place(0, 0, 0), it->first_segment = 1: OFFSET_OUT_OF_RANGE..0@0/0/0\n"
+        "from_place(0, 1, 0), it->first_segment = 1: OK 2 of 100 records "
+        "100@0/1/264..200@0/2/0 pinned\n"
+        "from_place(0, 4, 0), it->slot_count = 0: OFFSET_OUT_OF_RANGE..0@0/4/0\n");
 }
 
 static void log_that_ends_answers_no_reads(void **state)
@@ -430,20 +431,21 @@ static void segment_that_ends_short_is_named(void **state)
     CASE(four, read_it, cut(1, 50), gone(2), from(150), slot(2)->joint = LOG_JOINT_UNKNOWN);
     CASE(four, read_it, cut(1, 50), from_place(0, 1, slot(1)->seg->prefix_id.bytes));
     CASE(four, read_it, from_place(0, 1, slot(1)->seg->prefix_id.bytes));
-    TRACE_IS("cut(1, 50), from(150): \"segment 1 is damaged at 11512: offsets 150 to 199 are not "
-             "there\" DAMAGED..200@0/1/11512\n"
-             "cut(1, 50), from(150), slot(1)->damage_told = true: DAMAGED..200@0/1/11512\n"
-             "cut(1, 50), from(150), slot(2)->joint = LOG_JOINT_JUMPED: OK 3 of 150 records "
-             "200@0/2/264..350@0/2/16960 pinned\n"
-             "cut(1, 50), from(150), slot(2)->front_given_up = true: OK 3 of 150 records "
-             "200@0/2/264..350@0/2/16960 pinned\n"
-             "cut(1, 50), gone(2), from(150), slot(2)->joint = LOG_JOINT_UNKNOWN: [1 of 0+4096] "
-             "\"segment 1 is damaged at 11512: offsets 150 to 199 are not there\" "
-             "DAMAGED..200@0/1/11512\n"
-             "cut(1, 50), from_place(0, 1, slot(1)->seg->extent.bytes): \"segment 1 is damaged at "
-             "11512: offsets 150 to 199 are not there\" DAMAGED..200@0/1/11512\n"
-             "from_place(0, 1, slot(1)->seg->extent.bytes): OK 3 of 150 records "
-             "200@0/2/264..350@0/2/16960 pinned\n");
+    TRACE_IS(
+        "cut(1, 50), from(150): \"segment 1 is damaged at 11512: offsets 150 to 199 are not "
+        "there\" DAMAGED..200@0/1/11512\n"
+        "cut(1, 50), from(150), slot(1)->damage_told = true: DAMAGED..200@0/1/11512\n"
+        "cut(1, 50), from(150), slot(2)->joint = LOG_JOINT_JUMPED: OK 3 of 150 records "
+        "200@0/2/264..350@0/2/16960 pinned\n"
+        "cut(1, 50), from(150), slot(2)->front_given_up = true: OK 3 of 150 records "
+        "200@0/2/264..350@0/2/16960 pinned\n"
+        "cut(1, 50), gone(2), from(150), slot(2)->joint = LOG_JOINT_UNKNOWN: [1 of 0+4096] "
+        "\"segment 1 is damaged at 11512: offsets 150 to 199 are not there\" "
+        "DAMAGED..200@0/1/11512\n"
+        "cut(1, 50), from_place(0, 1, slot(1)->seg->prefix_id.bytes): \"segment 1 is damaged at "
+        "11512: offsets 150 to 199 are not there\" DAMAGED..200@0/1/11512\n"
+        "from_place(0, 1, slot(1)->seg->prefix_id.bytes): OK 3 of 150 records "
+        "200@0/2/264..350@0/2/16960 pinned\n");
 }
 
 /* ---- look-ups ---- */

@@ -233,15 +233,16 @@ static void segments_beyond_the_size_go(void **state)
     CASE(sized, retain, it->head.acked_bytes -= 1);
     CASE(sized, retain, it->options.settings.retention_bytes = 1);
     CASE(sized, retain, it->options.settings.retention_bytes = 0);
-    TRACE_IS("(void)0: -> s0/1 at 0/100 told 0 pauses 0 0\n"
-             "it->options.settings.retention_bytes += 1: -> s0/0 at 0/0 told 0 pauses 0 0\n"
-             "it->options.settings.retention_bytes -= slot(1)->seg->extent.bytes: -> s0/2 at 0/200 "
-             "told 0 pauses 0 0\n"
-             "it->options.settings.retention_bytes -= slot(1)->seg->extent.bytes - 1: -> s0/1 at "
-             "0/100 told 0 pauses 0 0\n"
-             "it->head.acked_bytes -= 1: -> s0/0 at 0/0 told 0 pauses 0 0\n"
-             "it->options.settings.retention_bytes = 1: -> s0/4 at 0/1300 told 0 pauses 0 0\n"
-             "it->options.settings.retention_bytes = 0: -> s0/0 at 0/0 told 0 pauses 0 0\n");
+    TRACE_IS(
+        "(void)0: -> s0/1 at 0/100 told 0 pauses 0 0\n"
+        "it->options.settings.retention_bytes += 1: -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->options.settings.retention_bytes -= slot(1)->seg->prefix_id.bytes: -> s0/2 at 0/200 "
+        "told 0 pauses 0 0\n"
+        "it->options.settings.retention_bytes -= slot(1)->seg->prefix_id.bytes - 1: -> s0/1 at "
+        "0/100 told 0 pauses 0 0\n"
+        "it->head.acked_bytes -= 1: -> s0/0 at 0/0 told 0 pauses 0 0\n"
+        "it->options.settings.retention_bytes = 1: -> s0/4 at 0/1300 told 0 pauses 0 0\n"
+        "it->options.settings.retention_bytes = 0: -> s0/0 at 0/0 told 0 pauses 0 0\n");
 }
 
 static void holed(void)

@@ -10,7 +10,7 @@ def stopped_copies(nodes, stream):
         for row in node.segments(stream):
             if row['state'] in (CLOSED, HIBERNATED):
                 key = row['streamlet'], row['log'], row['segment']
-                found.setdefault(key, []).append((node, row, node.segment_bytes(row)[:row['extent']]))
+                found.setdefault(key, []).append((node, row, node.segment_bytes(row)[:row['prefix_id_bytes']]))
     return found
 
 
@@ -51,6 +51,6 @@ def same_on_all_nodes(nodes, stream, copies):
         check(not closed or len(places) >= copies, f'segment {key} lies on {len(places)} nodes: {rows}')
         longest = max((blob for _, _, blob in places), key=len)
         for _, row, blob in places:
-            check(len(blob) == row['extent'] and longest.startswith(blob), f'segment {key}: bytes differ: {rows}')
+            check(len(blob) == row['prefix_id_bytes'] and longest.startswith(blob), f'segment {key}: bytes differ: {rows}')
             check(not closed or len(blob) == len(longest), f'segment {key}: lengths differ: {rows}')
     return len(segments), leftovers

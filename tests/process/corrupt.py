@@ -59,13 +59,13 @@ def test_readers_get_what_the_owner_fetches_from_another_node():
     node = cluster.nodes[owns]
     rows = closed(node, stream)
     check(len(rows) >= 6, 'closed segments', len(rows))
-    before = [node.segment_bytes(row)[:row['extent']] for row in rows]
+    before = [node.segment_bytes(row)[:row['prefix_id_bytes']] for row in rows]
     for i, row in enumerate(rows[:-1]):
-        node.segment_flip(row, row['extent'] * (i + 1) // (len(rows) + 1), 1 + 700 * (i % 2))
+        node.segment_flip(row, row['prefix_id_bytes'] * (i + 1) // (len(rows) + 1), 1 + 700 * (i % 2))
     equal(cluster.consume('s'), lines)
     for row in rows[:-1]:
         node.node_log_wait(rf'log {stream}/0/0: segment {row["segment"]} is repaired, by the copy of node n')
-    equal([node.segment_bytes(row)[:row['extent']] for row in rows], before, 'in their places')
+    equal([node.segment_bytes(row)[:row['prefix_id_bytes']] for row in rows], before, 'in their places')
     cluster.produce('s', ['more'])
     equal(cluster.consume('s'), lines + ['more'])
 
@@ -75,7 +75,7 @@ def test_a_copy_that_the_scrub_finds_damaged_is_made_anew():
     at = (owns + 1) % 3
     node = cluster.nodes[at]
     row = closed(node, stream)[2]
-    node.segment_flip(row, row['extent'] // 2)
+    node.segment_flip(row, row['prefix_id_bytes'] // 2)
     node.node_log_wait(rf'log {stream}/0/0: the copy of segment {row["segment"]} here is damaged')
 
     def again():
@@ -110,7 +110,7 @@ def test_how_much_a_log_of_one_copy_passes_over_is_said_by_its_node():
         wanted += 501
         row, written = head()
         batch = written[-2]
-        if batch[0] == BATCH and row['extent'] <= batch[1]:
+        if batch[0] == BATCH and row['prefix_id_bytes'] <= batch[1]:
             break
         cluster.start()
         until(lambda: len(served(cluster, 's') or []) == wanted, 'it is served')
@@ -142,7 +142,7 @@ def test_what_was_in_memory_alone_comes_from_other_nodes():
     node = cluster.nodes[owns]
     rows = closed(node, stream)
     check(len(rows) >= 6, 'closed segments', len(rows))
-    before = [node.segment_bytes(row)[:row['extent']] for row in rows]
+    before = [node.segment_bytes(row)[:row['prefix_id_bytes']] for row in rows]
     kill_at_once(cluster)
     gone = [rows[0], rows[2], rows[4]]
     for row in gone:
@@ -153,7 +153,7 @@ def test_what_was_in_memory_alone_comes_from_other_nodes():
         node.node_log_wait(rf'segment {row["segment"]} of log {stream}/0/0: its memory did not survive')
     for row in gone[1:]:
         node.node_log_wait(rf'log {stream}/0/0: segment {row["segment"]} is repaired, by the copy of node n')
-    equal([node.segment_bytes(row)[:row['extent']] for row in rows[1:]], before[1:], 'in their places')
+    equal([node.segment_bytes(row)[:row['prefix_id_bytes']] for row in rows[1:]], before[1:], 'in their places')
     cluster.produce('s', ['more'])
     kill_at_once(cluster)
     # The first one came as older ones do, into another row: the next start has one of each.
@@ -169,7 +169,7 @@ def test_what_a_damaged_row_named_comes_from_other_nodes():
     node = cluster.nodes[owns]
     rows = closed(node, stream)
     check(len(rows) >= 8, 'closed segments', len(rows))
-    before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in rows}
+    before = {row['segment']: node.segment_bytes(row)[:row['prefix_id_bytes']] for row in rows}
     kill_at_once(cluster)
     gone = [rows[1], rows[4], rows[5]]
     for row in gone:
@@ -177,7 +177,7 @@ def test_what_a_damaged_row_named_comes_from_other_nodes():
     cluster.start()
     equal(cluster.consume('s'), lines)
     until(lambda: all_count(cluster) and {row['segment'] for row in closed(node, stream)} >= set(before), 'every copy counts')
-    there = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
+    there = {row['segment']: node.segment_bytes(row)[:row['prefix_id_bytes']] for row in closed(node, stream)}
     equal({number: there.get(number) for number in before}, before, 'in their new places')
     cluster.produce('s', ['more'])
     kill_at_once(cluster)
@@ -202,7 +202,7 @@ def test_what_a_damaged_row_named_is_waited_for_while_nodes_are_down():
     cluster, stream, lines, owns = filled(scrub='0')
     node = cluster.nodes[owns]
     before, row = closed(node, stream)[2:4]
-    _, _, _, base, records = [e for e in entries(node.segment_bytes(before)[:before['extent']]) if e[0] == BATCH][-1]
+    _, _, _, base, records = [e for e in entries(node.segment_bytes(before)[:before['prefix_id_bytes']]) if e[0] == BATCH][-1]
     there = ''.join(f'{line}\n' for line in lines[:base + records])
     kill_at_once(cluster)
     # No other node has it but one, and that one is away: a damaged row there, too.
@@ -240,20 +240,20 @@ def test_an_older_segment_that_was_being_written_and_is_damaged_comes_from_other
     node = cluster.nodes[owns]
     rows = closed(node, stream)
     check(len(rows) >= 8, 'closed segments', len(rows))
-    before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in rows}
+    before = {row['segment']: node.segment_bytes(row)[:row['prefix_id_bytes']] for row in rows}
     kill_at_once(cluster)
     # In the middle: more was acknowledged. The last entry: nothing behind it says so.
-    torn = {rows[2]['segment']: rows[2]['extent'] // 2, rows[5]['segment']: rows[5]['extent'] - 8}
+    torn = {rows[2]['segment']: rows[2]['prefix_id_bytes'] // 2, rows[5]['segment']: rows[5]['prefix_id_bytes'] - 8}
     for row in rows[2], rows[5]:
         node.row_open(row)
         node.segment_flip(row, torn[row['segment']])
     cluster.start()
     equal(cluster.consume('s'), lines)
     until(lambda: all_count(cluster), 'every copy counts')
-    there = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
+    there = {row['segment']: node.segment_bytes(row)[:row['prefix_id_bytes']] for row in closed(node, stream)}
     equal({number: there.get(number) for number in before}, before, 'in their new places')
     for each in cluster.nodes:
-        held = {row['segment']: each.segment_bytes(row)[:row['extent']] for row in closed(each, stream)}
+        held = {row['segment']: each.segment_bytes(row)[:row['prefix_id_bytes']] for row in closed(each, stream)}
         equal({number: held.get(number) for number in before}, before, 'whole on every node')
     cluster.produce('s', ['more'])
     kill_at_once(cluster)
@@ -285,7 +285,7 @@ def test_what_a_damaged_row_named_in_front_of_a_jump_of_offsets_is_not_dropped()
     check(following['base'] > row['next'], 'offsets jump', following)
 
     def copies():
-        return [[(r['extent'], r['extent_crc']) for r in closed(each, stream) if r['segment'] == row['segment']]
+        return [[(r['prefix_id_bytes'], r['prefix_id_crc']) for r in closed(each, stream) if r['segment'] == row['segment']]
                 for each in others]
     def later_segment_has_come():
         """A reader gets past the gap when its owner has ended to look for what was there, and asks the others for their copies.
@@ -298,7 +298,7 @@ def test_what_a_damaged_row_named_in_front_of_a_jump_of_offsets_is_not_dropped()
         until(lambda: all(max(r['segment'] for r in each.segments(stream)) > was for each, was in zip(others, newest)),
               'the others have a later segment')
 
-    wanted = 2 * [[(row['extent'], row['extent_crc'])]]
+    wanted = 2 * [[(row['prefix_id_bytes'], row['prefix_id_crc'])]]
     equal(copies(), wanted, 'before')
     kill_at_once(cluster)
     node.flip('catalogue', row['at'] + 40)

@@ -326,7 +326,7 @@ def test_a_log_does_not_end_with_an_older_segment_that_is_damaged():
         row = [r for r in server.segments(server.hurt_id) if r['state'] == CLOSED][-2]
         check(row['base'] > len(server.wanted) - len(more), 'of this start', row)
         server.row_open(row)
-        server.segment_flip(row, row['extent'] - 8 if at_the_end else batches(server, row)[-1][1] + 32 + 80)
+        server.segment_flip(row, row['prefix_id_bytes'] - 8 if at_the_end else batches(server, row)[-1][1] + 32 + 80)
         server.start()
         equal(server.values('hurt', '--from', row['next']), server.wanted[row['next']:], 'what lies behind')
         done = server.leat('consume', 'hurt', '--until-end', code=0 if at_the_end else 1)

@@ -154,7 +154,7 @@ class Fault:
     def whole_elsewhere(self):
         """[(stream, row)]: closed segments of the victim that another node has in its file, too."""
         ids = {json.loads(self.cluster.leat('stream', 'describe', name, '--json').stdout)['id']: name for name in self.streams}
-        what = lambda r: tuple(r[k] for k in ('stream', 'streamlet', 'log', 'segment', 'extent', 'extent_crc'))
+        what = lambda r: tuple(r[k] for k in ('stream', 'streamlet', 'log', 'segment', 'prefix_id_bytes', 'prefix_id_crc'))
         there = lambda i: [r for r in self.cluster.nodes[i].rows() if r['state'] == CLOSED and r['flags'] & FLUSHED and r['stream'] in ids]
         others = {what(r) for i in self.all() if i != self.victim for r in there(i)}
         return [(ids[r['stream']], r) for r in there(self.victim) if what(r) in others]
@@ -163,7 +163,7 @@ class Fault:
         node = self.cluster.nodes[self.victim]
         if on:
             stream, row = self.dice.choice(until(self.whole_elsewhere, f'n{self.victim} has closed segments'))
-            at = self.dice.randrange(row['extent'])
+            at = self.dice.randrange(row['prefix_id_bytes'])
             self.corrupt = stream, row, at, node.segment_bytes(row)[at]
             node.segment_flip(row, at, mask=1 << self.dice.randrange(8))
             return

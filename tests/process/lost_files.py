@@ -297,7 +297,7 @@ def lose_files(node):
 def comes_from_the_others(durability, which):
     cluster, stream, lines, owns = filled_cluster(durability=durability, scrub='0')
     node = cluster.nodes[(owns + (which == 'copy')) % 3]
-    before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
+    before = {row['segment']: node.segment_bytes(row)[:row['prefix_id_bytes']] for row in closed(node, stream)}
     for each in cluster.nodes:
         each.stop()
     lose_files(node)
@@ -305,7 +305,7 @@ def comes_from_the_others(durability, which):
         cluster.start()
         until(lambda: is_well(cluster) and all_count(cluster), 'every copy counts')
         equal(cluster.consume('s'), lines)
-        until(lambda: {r['segment']: node.segment_bytes(r)[:r['extent']] for r in closed(node, stream)}.items()
+        until(lambda: {r['segment']: node.segment_bytes(r)[:r['prefix_id_bytes']] for r in closed(node, stream)}.items()
               >= before.items(), 'that node has them again')
         for each in cluster.nodes:
             each.stop()

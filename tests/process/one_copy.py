@@ -40,10 +40,10 @@ def nothing_is_damaged(server, rows):
 def test_a_closed_segment_that_the_scrub_finds_damaged_is_written_anew_from_memory():
     for durability in 'disk', 'memory':
         server, rows = closed_in_memory(durability, '64M')
-        before = server.segment_bytes(rows[2])[:rows[2]['extent']]
+        before = server.segment_bytes(rows[2])[:rows[2]['prefix_id_bytes']]
         flip(server, rows[2])
         server.node_log_wait(REPAIRED.format(rows[2]['segment']))
-        equal(server.segment_bytes(rows[2])[:rows[2]['extent']], before, 'in its place')
+        equal(server.segment_bytes(rows[2])[:rows[2]['prefix_id_bytes']], before, 'in its place')
         nothing_is_damaged(server, rows[2:3])
         server.stop()
         server.start()
@@ -89,7 +89,7 @@ def appended_and_power_off(server, values):
     power_off(server)
     row = head(server)
     *_, batch, last = [e for e in entries(server.segment_bytes(row)) if e[0] in (BATCH, TRAILER)]
-    return batch[0] == BATCH and row['extent'] <= batch[1]
+    return batch[0] == BATCH and row['prefix_id_bytes'] <= batch[1]
 
 
 def passed_over(server, wanted):

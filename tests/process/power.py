@@ -180,7 +180,7 @@ def last_write_damaged(cluster, node, stream):
         row = next(r for r in node.segments(stream) if r['state'] != CLOSED and
                    any(e[0] == START for e in entries(node.segment_bytes(r))))
         *_, batch, last = [e for e in entries(node.segment_bytes(row)) if e[0] in (BATCH, TRAILER)]
-        if batch[0] == BATCH and row['extent'] <= batch[1]:
+        if batch[0] == BATCH and row['prefix_id_bytes'] <= batch[1]:
             node.segment_flip(row, batch[1] + 32 + batch[2] // 2)
             return row['segment'], batch[3]
         node.launch()

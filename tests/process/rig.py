@@ -34,7 +34,7 @@ AT_ONCE = int(os.environ.get('LEAT_AT_ONCE', 6))  # tests of a file; 1: one afte
 NODE_LOG_LINES = 40  # of each node that a failure shows: more pushes its message out of sight
 
 ROW_BYTES, BLOCK_BYTES, SLOT_UNIT = 128, 4096, 16384
-ROW_STATE_AT, ROW_FLAGS_AT, ROW_FILE_AT, ROW_EXTENT_AT, FLUSHED = 4, 6, 36, 44, 1
+ROW_STATE_AT, ROW_FLAGS_AT, ROW_FILE_AT, ROW_PREFIX_ID_AT, FLUSHED = 4, 6, 36, 44, 1
 RESERVED, OPEN, HIBERNATED, CLOSED = 1, 2, 3, 4  # states of a row: store/segment.h
 
 
@@ -283,7 +283,7 @@ class Server:
     def rows(self):
         """Rows of the catalogue in use, each a dict."""
         names = ('crc state durability flags zero stream streamlet log epoch segment capacity '
-                 'file unit extent extent_crc zero32 base next time pool_at').split()
+                 'file unit prefix_id_bytes prefix_id_crc zero32 base next time pool_at').split()
         found = []
         with open(self.path('catalogue'), 'rb') as file:
             blob = file.read()
@@ -309,7 +309,7 @@ class Server:
             said = bytearray(file.read(ROW_BYTES))
             said[ROW_STATE_AT] = OPEN
             said[ROW_FLAGS_AT] &= ~FLUSHED
-            struct.pack_into('<II', said, ROW_EXTENT_AT, 0, 0)
+            struct.pack_into('<II', said, ROW_PREFIX_ID_AT, 0, 0)
             struct.pack_into('<I', said, 0, crc32c(struct.pack('<I', row['number']) + said[4:]))
             file.seek(row['at'])
             file.write(said)

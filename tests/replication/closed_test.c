@@ -247,7 +247,7 @@ static void closed_replica_is_judged(void **state)
         "-> 2 copies\n"
         "rep_copy_remove(set->copies[1]): -> 1 copies\n"
         "rep_copy_remove(copy), row_bytes = 64: -> 1 copies\n"
-        "rep_copy_remove(copy), set->seg->extent.crc++: -> 1 copies\n"
+        "rep_copy_remove(copy), set->seg->prefix_id.crc++: -> 1 copies\n"
         "rep_copy_remove(copy), set->close = (void *)set: -> 1 copies\n"
         "rep_copy_remove(copy), row_state = LEAT_SEGMENT_OPEN: -> 1 copies\n"
         "rep_copy_remove(copy), of_an_owner_before(), row_bytes = 64: -> 1 copies\n"

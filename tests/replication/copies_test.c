@@ -53,7 +53,8 @@ static void copy_is_made_what_it_should_be(void **state)
     TRACE_IS(
         "(void)0: -> state 1 counted sent 128 done 128\n"
         "copy->stamp = 0: -> state 1 counted restamp sent 128 done 128\n"
-        "copy->stamp = 0, set->state = REP_SET_HIBERNATING, set->seg->extent.bytes = 1: -> state 1 "
+        "copy->stamp = 0, set->state = REP_SET_HIBERNATING, set->seg->prefix_id.bytes = 1: -> "
+        "state 1 "
         "counted "
         "sent 128 done 128\n"
         "copy->stamp = 0, copy->batched = true: -> state 1 counted sent 128 done 128\n"
