@@ -410,6 +410,15 @@ static const char *candidate(const struct leat_client *client, uint32_t i)
     return address[0] && !wildcard ? address : NULL;
 }
 
+bool leat_client_elsewhere(const struct leat_client *client, const char *address)
+{
+    for (uint32_t i = 0; i < client->address_count + client->node_count; i++) {
+        const char *other = candidate(client, i);
+        if (other && strcmp(other, address) != 0) return true;
+    }
+    return false;
+}
+
 static bool address_suspect(const struct leat_client *client, const char *address)
 {
     LEAT_LIST_EACH(&client->conns, link)

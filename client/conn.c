@@ -308,7 +308,9 @@ static void conn_on_answer(struct leat_client_conn *conn, const struct leat_fram
     } else if (frame->kind != (uint16_t)request->kind) {
         rc = leat_error_set(&error, LEAT_E_INVALID, "the server answered with another kind");
     }
+    bool nodes = rc == LEAT_OK && request->kind == LEAT_KIND_METADATA;
     leat_client_request_done(request, rc, rc ? NULL : frame, &error);
+    if (nodes && conn->client) leat_client_watch_self(conn);
 }
 
 static size_t conn_on_bytes(void *user, struct leat_conn *net, const uint8_t *data, size_t bytes,

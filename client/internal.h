@@ -116,11 +116,15 @@ void leat_client_conn_cut(struct leat_client_conn *conn);
 void leat_client_conn_destroy(struct leat_client_conn *conn);
 /* watch.c */
 void leat_client_watch_init(struct leat_client *client);
+/** The connection's node has answered METADATA: does the node name itself as down? Then the client leaves the node. */
+void leat_client_watch_self(struct leat_client_conn *conn);
 /** Look at that time, at the latest. */
 void leat_client_watch_wake(struct leat_client *client, uint64_t at_us);
 /* client.c */
 /** Where to try next: not where silence is. NULL: nowhere. A view until the next metadata. */
 const char *leat_client_bootstrap_next(struct leat_client *client);
+/** Is there another address to try than this one? */
+bool leat_client_elsewhere(const struct leat_client *client, const char *address);
 uint64_t leat_client_now(const struct leat_client *client);
 /** Before the retry with that number, without the jitter. */
 uint64_t leat_client_retry_pause_us(const struct leat_client *client, uint32_t attempt);

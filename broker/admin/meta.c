@@ -188,10 +188,13 @@ static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *
     leat_msg_metadata_ok_write(writer, &body);
     const char *address = node->options.cluster.advertise != NULL ? node->options.cluster.advertise
                                                                   : node->bound_address;
+    /* An isolated node names itself as down, because its tables may be those of before its own crash: the client then
+     * asks other nodes, which know the owners. */
+    const bool up = leat_node_stands(node, NULL) == LEAT_OK;
     struct leat_msg_node self = {
         .incarnation = node->incarnation,
         .name = {node->name, (uint32_t)strlen(node->name)},
-        .address = {address, (uint32_t)strlen(address)},
+        .address = {address, up ? (uint32_t)strlen(address) : 0},
         .lanes = node->options.cores,
     };
     leat_msg_node_write(writer, &self);

@@ -8,7 +8,7 @@
 struct leat_node;
 
 /** Which log is it, does it live here, is the epoch right? Fills error (may be NULL). out_home: its
- * core. */
+ * core. An isolated node answers NOT_OWNER: other nodes know the owner. */
 leat_err leat_partition_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
                               uint32_t *out_home, struct leat_error *error) LEAT_NODISCARD;
 /** The same under whatever epoch: for what is true under any. */

@@ -402,6 +402,28 @@ static void all_nodes_are_told_of(void **state)
     end();
 }
 
+/* Goal: a node that is isolated, or was declared crashed, names itself as down, and the other nodes as ever. */
+static void node_that_is_isolated_is_down_by_its_own_word(void **state)
+{
+    (void)state;
+    static const unsigned stands[] = {0, LEAT_STANDING_CONFIRMED, LEAT_STANDING_ALONE,
+                                      LEAT_STANDING_CRASHED};
+    for (unsigned i = 0; i < 4; i++) {
+        begin();
+        member(0, "u", LEAT_NODE_UP);
+        atomic_store(&alone.node.standing, stands[i]);
+        ask(3, 0, NULL, false, true);
+        assert_said("answer\n");
+        assert_head(2);
+        assert_node(100, "n1", i < 2 ? "l:1" : "", 2);
+        assert_node(10, "u", "u:7", 3);
+        assert_int_equal(leat_msg_read_array(&answer), 0);
+        assert_true(leat_msg_read_done(&answer));
+        atomic_store(&alone.node.standing, 0);
+        end();
+    }
+}
+
 static void all_streams_are_told_of(void **state)
 {
     (void)state;
@@ -502,6 +524,7 @@ int main(void)
         cmocka_unit_test(stream_is_deleted),
         cmocka_unit_test(streams_that_are_named_are_told_of),
         cmocka_unit_test(all_nodes_are_told_of),
+        cmocka_unit_test(node_that_is_isolated_is_down_by_its_own_word),
         cmocka_unit_test(all_streams_are_told_of),
         cmocka_unit_test(nobody_is_answered_who_has_gone),
         cmocka_unit_test(metadata_is_asked_for_in_bounds),

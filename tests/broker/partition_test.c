@@ -283,7 +283,7 @@ static void request_is_sent_where_its_log_is(void **state)
     for (unsigned i = 0; i < 4; i++) {
         atomic_store(&alone.node.standing, stands[i]);
         assert_int_equal(placed(1, 0, 5, &home, text, sizeof text),
-                         i < 2 ? LEAT_OK : LEAT_E_STARTING);
+                         i < 2 ? LEAT_OK : LEAT_E_NOT_OWNER);
         if (i >= 2)
             assert_string_equal(text,
                                 "this node does not know whether it is still up: ask another one "

@@ -276,6 +276,43 @@ static void client_lookup_at_a_silent_node_is_asked_elsewhere(void **state)
     rig_end(rig);
 }
 
+/* Goal: a node that answers at once, and names itself as down, is left: what the node owes ends, and the next look-up
+ * is asked elsewhere. Without another address the client stays. Method: afterwards this node answers nothing. */
+static void client_leaves_a_node_that_names_itself_as_down(void **state)
+{
+    (void)state;
+    for (unsigned other = 0; other < 2; other++) {
+        struct rig *rig = rig_make(19);
+        rig->world.other = other;
+        assert_int_equal(look_up(rig, true), LEAT_OK);
+        static const uint8_t body[] = {0x90};
+        struct leat_request owed = {.kind = LEAT_KIND_LOCATE,
+                                    .log = {5, 0, 0},
+                                    .control = body,
+                                    .control_bytes = sizeof body,
+                                    .timeout_us = 30000000,
+                                    .on_done = on_request,
+                                    .owner = rig};
+        rig->done = 0;
+        rig->world.frozen = "fake:1";
+        assert_int_equal(leat_client_send(rig->client, &owed), LEAT_OK);
+        assert_false(fake_run(&rig->world, rig->world.now_us + 5000, done));
+        rig->world.frozen = NULL;
+        rig->world.dead = true;
+        assert_int_equal(look_up(rig, true), LEAT_OK);
+        rig->done = 0;
+        rig->rc = LEAT_OK;
+        assert_int_equal(fake_run(&rig->world, rig->world.now_us + 5000, done), other);
+        assert_int_equal(rig->rc, other ? LEAT_E_CLOSED : LEAT_OK);
+        uint64_t before = rig->world.now_us, connects = rig->world.connects;
+        if (other) rig->world.frozen = "fake:1";
+        assert_int_equal(look_up(rig, true), LEAT_OK);
+        assert_true(rig->world.now_us - before < 50000);
+        assert_int_equal(rig->world.connects - connects, other);
+        rig_end(rig);
+    }
+}
+
 /* Goal: a request that any node can answer does not wait for ever where all nodes are silent: the client sends the
  * request to one of the silent nodes, and the request ends when that node answers. */
 static void client_request_for_any_node_waits_at_a_silent_one_if_all_are(void **state)
@@ -543,6 +580,7 @@ int main(void)
         cmocka_unit_test(client_request_to_a_silent_node_ends_when_others_call_it_dead),
         cmocka_unit_test(client_second_silence_is_asked_about_at_once),
         cmocka_unit_test(client_lookup_at_a_silent_node_is_asked_elsewhere),
+        cmocka_unit_test(client_leaves_a_node_that_names_itself_as_down),
         cmocka_unit_test(client_request_for_any_node_waits_at_a_silent_one_if_all_are),
         cmocka_unit_test(client_requests_to_an_incarnation_of_old_leave_no_connections),
         cmocka_unit_test(client_metadata_of_an_older_epoch_is_not_taken),
