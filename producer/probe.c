@@ -25,3 +25,22 @@ bool leat_producer_under_way_is_right(const struct leat_producer_engine *engine)
     }
     return true;
 }
+
+bool leat_producer_log_next(const struct leat_producer_engine *engine,
+                            struct leat_producer_log_seen *seen)
+{
+    for (; seen->stream < LEAT_GATHER_STREAMS_MAX; seen->stream++, seen->streamlet = 0) {
+        const struct leat_producer_stream *stream = engine->streams[seen->stream];
+        while (stream && stream->own && seen->streamlet < stream->streamlets) {
+            const struct leat_producer_log *log = stream->own[seen->streamlet++];
+            if (!log) continue;
+            seen->ref = log->ref;
+            seen->oldest_us = 0;
+            if (!leat_list_empty(&log->queue))
+                seen->oldest_us =
+                    LEAT_CONTAINER(log->queue.next, struct leat_producer_batch, link)->opened_us;
+            return true;
+        }
+    }
+    return false;
+}

@@ -8,6 +8,8 @@
  * - A pull needs the owner and the leader alone. A native consumer that knows the owner, and has room, has the next
  *   records of a log within WHOLE_US_MAX, and the time that the consumer grants for more bytes. Whatever the consumer
  *   fetches of other logs, and whoever owned the log before, is no excuse.
+ * - A native producer may know an earlier owner only, which lives on. As long as the log's owner could ack at once,
+ *   what the producer has for the log is acked within FOUND_US_MAX: an earlier owner is no excuse.
  * visits.c looks every 10 ms while faults last. Looking draws no random number and schedules nothing. */
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include "consumer/probe.h"
 #include "coordinator/probe.h"
 #include "multilog/probe.h"
+#include "producer/probe.h"
 #include "replication/primary/probe.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/disk_parts.h"
@@ -28,6 +31,7 @@ enum {
     /* A backup whose oldest write takes 2 s is left; bytes may have waited as long for a place among its writes. */
     LEFT_US_MAX = 5 * 1000 * 1000,
     WHOLE_US_MAX = 260 * 1000,
+    FOUND_US_MAX = 5 * 1000 * 1000,
     POWER_US = 3 * 1000 * 1000,   /* a link may still lead to the process before that */
     SLOW_WRITES_US = 1000 * 1000, /* rmem.c; a write that began slowly ends so */
     SEEN_US = 50 * 1000,          /* a log that was not here at the last looks */
@@ -54,9 +58,11 @@ static struct {
         unsigned owner; /* of the look at that time */
         uint32_t epoch;
         uint64_t first, acked;
-        bool readable;
+        bool readable, ackable;
     } logs[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     struct wait pulls[SIM_CLIENTS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* from `at` on */
+    /* Of each producer's logs: what was begun at `at`. A producer writes one log of a streamlet. */
+    struct wait finds[SIM_CLIENTS_MAX][SIM_STREAMS][CHECK_STREAMLETS_MAX];
     /* Of each consumer's positions: after a rebalance a position may be there again. */
     uint32_t generations[SIM_CLIENTS_MAX];
 } waits; /* of the one scenario of a process */
@@ -103,7 +109,8 @@ static void clients_look(const struct scenario *scenario)
     for (unsigned i = 0; i < scenario->client_count; i++) {
         const struct sim_client *client = scenario->clients[i];
         since_note(&waits.clients_us[i],
-                   client->process->alive && !client->slow && client->consumer &&
+                   client->process->alive && !client->slow &&
+                       (client->consumer || client->producer) &&
                        !client->process->host[0] && /* a trap may cut it off from some nodes */
                        client->process->paused_until_us <= now_us &&
                        client->process->cut_off_until_us <= now_us,
@@ -135,6 +142,7 @@ static void nodes_look(struct scenario *scenario)
         waits.leads_us = now_us;
         memset(waits.logs, 0, sizeof waits.logs);
         memset(waits.pulls, 0, sizeof waits.pulls);
+        memset(waits.finds, 0, sizeof waits.finds);
     }
     waits.leader = leader;
 }
@@ -285,6 +293,7 @@ static void log_look(struct scenario *scenario, unsigned owner,
     uint64_t next = seen.next_offset > acked ? seen.next_offset : acked + 1;
     struct waits_log *log = &waits.logs[ref.stream][ref.streamlet][ref.log];
     readable_note(log, &scenario->servers[owner], partition, &seen, world->now_us);
+    log->ackable = most_us == WHOLE_US_MAX;
     bool waits_now = (seen.appends_wait || partition->blocked) && acked < log->ack.at;
     if (!is_late(&log->ack, waits_now, next, most_us, world->now_us)) return;
     sim_fail(world,
@@ -357,12 +366,50 @@ static void pull_look(struct scenario *scenario, unsigned at,
                  owner->name);
 }
 
+/* ---- what a producer has for a log ---- */
+
+static void find_look(struct scenario *scenario, unsigned at,
+                      const struct leat_producer_log_seen *seen)
+{
+    const struct sim_client *client = scenario->clients[at];
+    uint64_t now_us = scenario->world->now_us;
+    uint32_t stream;
+    if (!sim_stream_of(scenario, seen->ref.stream, &stream)) return;
+    const struct waits_log *log = &waits.logs[stream][seen->ref.streamlet][seen->ref.log];
+    struct wait *find = &waits.finds[at][stream][seen->ref.streamlet];
+    bool may =
+        log->looked_us == now_us && log->ackable && waits.clients_us[at] < now_us - SETTLE_US;
+    bool late = is_late(find, seen->oldest_us == find->at, seen->oldest_us,
+                        may && seen->oldest_us ? FOUND_US_MAX : 0, now_us);
+    for (unsigned i = 0; late && i < scenario->server_count; i++)
+        if (sim_serves(&scenario->servers[i]) &&
+            conns_are_troubled(client->process, scenario->servers[i].process)) {
+            find->since_us = now_us;
+            return;
+        }
+    if (late)
+        sim_fail(scenario->world,
+                 "A10 stuck: client %u has waited for %llu ms for an ack of log %u/%u/%u, whose "
+                 "owner %s could ack at once",
+                 client->number, (unsigned long long)(now_us - find->since_us) / 1000, stream,
+                 seen->ref.streamlet, seen->ref.log, scenario->servers[log->owner].name);
+}
+
+static void finds_look(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        struct leat_producer_log_seen seen = {0};
+        if (waits.clients_us[i] == UINT64_MAX || !scenario->clients[i]->producer) continue;
+        while (leat_producer_log_next(scenario->clients[i]->producer, &seen))
+            find_look(scenario, i, &seen);
+    }
+}
+
 static void pulls_look(struct scenario *scenario)
 {
-    clients_look(scenario);
     for (unsigned i = 0; i < scenario->client_count; i++) {
         struct leat_consumer_log_seen seen = {0};
-        if (waits.clients_us[i] == UINT64_MAX) continue;
+        if (waits.clients_us[i] == UINT64_MAX || !scenario->clients[i]->consumer) continue;
         while (leat_consumer_log_next(scenario->clients[i]->consumer, &seen)) {
             if (seen.generation != waits.generations[i])
                 memset(waits.pulls[i], 0, sizeof waits.pulls[i]);
@@ -390,5 +437,7 @@ void sim_waits_look(struct scenario *scenario)
         while (leat_node_partition_next(server->node, &partition))
             log_look(scenario, i, &partition);
     }
+    clients_look(scenario);
     pulls_look(scenario);
+    finds_look(scenario);
 }
