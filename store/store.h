@@ -57,6 +57,7 @@ struct leat_store_req {
     struct leat_epoch epoch;
     enum leat_durability durability;
     uint32_t capacity; /* RESERVE, RESUME */
+    leat_err rc;       /* of the answer */
     /* RESERVE, RESUME: where the buffer comes from; NULL: the node's pool. A full arena refuses at once with
      * LEAT_E_NO_MEMORY: no request waits for other segments to go. Its buffers are zeroed. */
     struct leat_store_arena *arena;
@@ -68,12 +69,11 @@ struct leat_store_req {
     bool given_up, front_given_up; /* GIVE_UP */
     bool leave; /* DROP: its buffer may still be written, so is not given out again */
     /* COMMIT */
+    bool follow; /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     uint32_t from_bytes, to_bytes;
     /* REPAIR: the prefix id's length, 4 KiB aligned, then zeros up to the next 4 KiB. Borrowed until the answer. */
     uint8_t *bytes;
-    uint8_t *copy; /* the store's: REPAIR, of the bytes in memory */
-    bool follow;   /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
-    leat_err rc;
+    uint8_t *copy;                               /* the store's: REPAIR, of the bytes in memory */
     void (*on_done)(struct leat_store_req *req); /* on actor `from` */
     /* HIBERNATE, if copies on other nodes are hibernated as well: called on actor `from`, before on_done, when the
      * bytes are in the file of this node. NULL: not wanted. */
