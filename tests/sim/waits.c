@@ -341,6 +341,9 @@ static void pull_look(struct scenario *scenario, unsigned at,
 {
     const struct sim_client *client = scenario->clients[at];
     uint64_t now_us = scenario->world->now_us;
+    if (client->stream >= SIM_STREAMS || seen->ref.streamlet >= CHECK_STREAMLETS_MAX ||
+        seen->ref.log >= CHECK_LOGS_MAX)
+        return; /* a stream that is deleted, or that no producer of these writes */
     const struct waits_log *log = &waits.logs[client->stream][seen->ref.streamlet][seen->ref.log];
     struct wait *pull = &waits.pulls[at][seen->ref.streamlet][seen->ref.log];
     const struct sim_server *owner = &scenario->servers[log->owner];
@@ -397,6 +400,7 @@ static void find_look(struct scenario *scenario, unsigned at,
 
 static void finds_look(struct scenario *scenario)
 {
+    if (!scenario->stage) return; /* in other worlds the look has yet to be tried on many seeds */
     for (unsigned i = 0; i < scenario->client_count; i++) {
         struct leat_producer_log_seen seen = {0};
         if (waits.clients_us[i] == UINT64_MAX || !scenario->clients[i]->producer) continue;
