@@ -38,30 +38,25 @@ static bool others_known(const struct leat_client *client)
     return client->address_count > 1 || client->node_count > 1;
 }
 
-static bool node_is_up(const struct leat_client *client, uint64_t incarnation)
+/* By the last metadata: the address of a node, "" while the node is down. NULL: no node has this incarnation. */
+static const char *address_of(const struct leat_client *client, uint64_t incarnation)
 {
     for (uint32_t i = 0; i < client->node_count; i++)
-        if (client->nodes[i].incarnation == incarnation) return client->nodes[i].address[0] != 0;
-    return false;
-}
-
-static bool node_is_down(const struct leat_client *client, uint64_t incarnation)
-{
-    for (uint32_t i = 0; i < client->node_count; i++)
-        if (client->nodes[i].incarnation == incarnation) return client->nodes[i].address[0] == 0;
-    return false;
+        if (client->nodes[i].incarnation == incarnation) return client->nodes[i].address;
+    return NULL;
 }
 
 /* SUBTLE: an isolated node answers at once, so it is never suspect.
  *  1. The leader does not reach the node, and has the node declared crashed; the client reaches it.
  *  2. The node refuses appends, and the client asks for metadata over the connection that it has: to this node.
- *  3. The node's tables are those of before its crash, and name the node itself. So the client went round for ever.
+ *  3. The node has not learnt that other nodes own its logs since, and names itself as their owner: for ever.
  * So the node names itself as down, and the client closes its connections to the node and asks another. */
 void leat_client_watch_self(struct leat_client_conn *conn)
 {
     struct leat_client *client = conn->client;
-    if (!node_is_down(client, conn->incarnation) || !leat_client_elsewhere(client, conn->address))
-        return;
+    const char *address = address_of(client, conn->incarnation);
+    bool down = address && !address[0];
+    if (!down || !leat_client_elsewhere(client, conn->address)) return;
     LEAT_LIST_EACH(&client->conns, link)
     {
         struct leat_client_conn *it = LEAT_CONTAINER(link, struct leat_client_conn, link);
@@ -82,7 +77,9 @@ static void ask_on_done(struct leat_request *request, leat_err rc, const struct 
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
         bool named = conn->incarnation != CLIENT_NO_INCARNATION;
-        if (!conn->suspect || !named || node_is_up(client, conn->incarnation)) continue;
+        const char *address = address_of(client, conn->incarnation);
+        bool up = address && address[0];
+        if (!conn->suspect || !named || up) continue;
         leat_client_conn_cut(conn);
     }
 }

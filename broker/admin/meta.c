@@ -189,8 +189,8 @@ static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *
     leat_msg_metadata_ok_write(writer, &body);
     const char *address = node->options.cluster.advertise != NULL ? node->options.cluster.advertise
                                                                   : node->bound_address;
-    /* An isolated node names itself as down, because its tables may be those of before its own crash: the client then
-     * asks other nodes, which know the owners. */
+    /* An isolated node may not have learnt which nodes own its logs now. So the node names itself as down, and clients
+     * ask other nodes. */
     const bool up = leat_node_stands(node, NULL) == LEAT_OK || LEAT_BUG(ISOLATED_NAMES);
     struct leat_msg_node self = {
         .incarnation = node->incarnation,

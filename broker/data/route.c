@@ -77,11 +77,11 @@ leat_err leat_partition_route(struct leat_core *core, struct leat_log_ref ref, u
      *     at once: the producer has no silence to notice, and sent the same bytes here for as long as the cut lasted.
      * Other nodes know the owner. */
     rc = leat_node_stands(core->node, error);
-    if (rc != LEAT_OK && !LEAT_BUG(ISOLATED_HOLDS)) {
-        rc = LEAT_E_NOT_OWNER;
-        if (error != NULL) error->code = rc;
+    if (rc != LEAT_OK) {
+        if (LEAT_BUG(ISOLATED_HOLDS)) return rc;
+        if (error != NULL) error->code = LEAT_E_NOT_OWNER;
+        return LEAT_E_NOT_OWNER;
     }
-    if (rc != LEAT_OK) return rc;
     uint32_t current = desc->streamlets[ref.streamlet].epoch.v;
     if (epoch < current)
         return leat_error_set(error, LEAT_E_STALE_EPOCH,

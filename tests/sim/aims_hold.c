@@ -2,7 +2,7 @@
 /* An aim (aims.c) at starts and stops of nodes, in half of the cluster seeds that delete streams. A start asks the
  * coordinators which logs the node has, and makes these logs after the answer; a stop counts the logs that are to be
  * hibernated, and waits for them. Meanwhile the metadata go on. The store's thread stands still in that time, and
- * streams come and go at once: a stream is deleted that the start was told of, a streamlet moves to the node that
+ * streams come and go at once: the start has heard of a stream that is deleted now, a streamlet moves to the node that
  * starts, a stream is created and deleted while a core stops. */
 #include <string.h>
 

@@ -6,10 +6,10 @@
  * - If only lines between the owner and copies are slow, and the owner reaches enough other nodes, the copy behind the
  *   slow line is given up: what was appended is acked within LEFT_US_MAX.
  * - A pull needs the owner and the leader alone. A native consumer that knows the owner, and has room, has the next
- *   records of a log within WHOLE_US_MAX, and the time that the consumer grants for more bytes. Whatever the consumer
- *   fetches of other logs, and whoever owned the log before, is no excuse.
- * - A native producer may know an earlier owner only, which lives on. As long as the log's owner could ack at once,
- *   what the producer has for the log is acked within FOUND_US_MAX: an earlier owner is no excuse.
+ *   records of a log within WHOLE_US_MAX, and the time that the consumer grants for more bytes. Fetches of other logs,
+ *   and earlier owners of the log, are no excuse.
+ * - In stages: a native producer may know an earlier owner only, which lives on. As long as the log's owner could ack
+ *   at once, what the producer has for the log is acked within FOUND_US_MAX: an earlier owner is no excuse.
  * visits.c looks every 10 ms while faults last. Looking draws no random number and schedules nothing. */
 #include <stdio.h>
 #include <string.h>

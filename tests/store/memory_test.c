@@ -319,7 +319,7 @@ static void memory_resumes_what_is_whole(void **state)
         assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
         struct leat_file *file = fake_file(&bench->world, "store/0");
         memset(file->now + mine->seg->file_offset + mine->seg->prefix_id.bytes, 0x66,
-               mine->seg->capacity - mine->seg->prefix_id.bytes); /* of whoever was there before */
+               mine->seg->capacity - mine->seg->prefix_id.bytes); /* an earlier segment */
         if (what == 1) file->now[mine->seg->file_offset + mine->seg->prefix_id.bytes - 1] ^= 1;
         if (what == 2) file->bytes = mine->seg->file_offset + mine->seg->prefix_id.bytes - 1;
         if (what == 3) bench->world.fail_at = bench->world.op_count + 1;
