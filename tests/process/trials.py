@@ -158,7 +158,8 @@ class Tail:
 
 class Trimmer:
     """Somebody who gives up records of a stream's partitions, again and again; now and then fewer than before. Where nobody
-    answered it may have been done, or not, or later."""
+    answered it may have been done, or not, or later. An owner of before that does not know yet that others have its logs answers
+    with its own beginning: that no beginning goes back under the last epoch is what Ends looks at."""
 
     def __init__(self, cluster, stream, feeds, dice):
         self.cluster, self.stream, self.dice = cluster, stream, random.Random(dice.random())
@@ -179,10 +180,9 @@ class Trimmer:
         if done.returncode != 0:
             return
         begins = int(done.stdout.split()[-1])
-        lowest = max(before, self.told[streamlet])
-        check(lowest <= begins <= self.asked[streamlet], f'{self.stream} partition {streamlet} is told to begin at {begins} by who '
-              f'gives up what is before {before}; it began at {self.told[streamlet]}, and nobody asked for more than {self.asked[streamlet]}')
-        self.told[streamlet] = begins
+        check(before <= begins <= self.asked[streamlet], f'{self.stream} partition {streamlet} is told to begin at {begins} by who '
+              f'gives up what is before {before}, and nobody asked for more than {self.asked[streamlet]}')
+        self.told[streamlet] = max(begins, self.told[streamlet])
         self.answers += 1
 
     def run(self):
