@@ -211,9 +211,31 @@ static bool has_another(const struct leat_backup *backup, const struct leat_segm
     return false;
 }
 
-static void replica_see(const struct leat_backup *backup, const struct leat_replica_seen *rep,
-                        bool others_down, struct seen *seen)
+static bool has_segment(const struct sim_server *server, const struct leat_segment *seg)
 {
+    const struct leat_backup *backup = leat_node_backup(server->node);
+    struct leat_replica_seen copy = {0};
+    struct leat_partition_seen own;
+    while (backup && leat_backup_see_of(backup, seg->log, &copy))
+        if (copy.seg->id.v == seg->id.v) return true;
+    return leat_node_partition_at(server->node, seg->log, &own) &&
+           leat_log_see_id(own.log, seg->id.v).seg != NULL;
+}
+
+static bool is_alone(const struct sim_server *server, const struct leat_segment *seg)
+{
+    const struct scenario *scenario = server->scenario;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *other = &scenario->servers[i];
+        if (other != server && lives(other) && has_segment(other, seg)) return false;
+    }
+    return true;
+}
+
+static void replica_see(const struct sim_server *server, const struct leat_replica_seen *rep,
+                        struct seen *seen)
+{
+    const struct leat_backup *backup = leat_node_backup(server->node);
     const struct leat_segment *seg = rep->seg;
     bool serves = leat_backup_serving(backup) > 0;
     bool leaves = rep->leave || (rep->drop_wanted && rep->written);
@@ -221,17 +243,19 @@ static void replica_see(const struct leat_backup *backup, const struct leat_repl
     note(seen, SIM_VISIT_FENCE_AMID_ADOPTION, rep->adopting && rep->move_wanted);
     note(seen, SIM_VISIT_TWO_OF_ONE, rep->written && has_another(backup, seg));
     note(seen, SIM_VISIT_PLACE_LEFT, leaves && rep->writer.at && !rep->writer.fenced);
-    note(seen, SIM_VISIT_TORN_ALONE, seg->integrity == LEAT_INTEGRITY_TORN && others_down);
+    note(seen, SIM_VISIT_TORN_ALONE,
+         seg->integrity == LEAT_INTEGRITY_TORN && is_alone(server, seg));
     seen->adoption |= rep->adopting;
     seen->provisional |= seg->provisional;
 }
 
-static void backup_see(const struct leat_backup *backup, bool others_down, struct seen *seen)
+static void backup_see(const struct sim_server *server, struct seen *seen)
 {
+    const struct leat_backup *backup = leat_node_backup(server->node);
     struct leat_replica_seen rep = {0};
     seen->fence |= leat_backup_moving(backup) > 0;
     while (leat_backup_see_next(backup, &rep))
-        if (rep.seg) replica_see(backup, &rep, others_down, seen);
+        if (rep.seg) replica_see(server, &rep, seen);
 }
 
 /* Of nodes that read for others, at each look: a read takes 0.2 ms where the disk does not stand still. */
@@ -331,7 +355,7 @@ static const struct sim_server *recovering(const struct scenario *scenario, cons
 
 /* ---- a node ---- */
 
-static void kept_see(const struct sim_server *server, bool others_down, struct seen *seen)
+static void kept_see(const struct sim_server *server, struct seen *seen)
 {
     const struct leat_node *node = server->node;
     const struct leat_backup *backup = leat_node_backup(node);
@@ -339,7 +363,7 @@ static void kept_see(const struct sim_server *server, bool others_down, struct s
     for (uint32_t c = 0; c < server->scenario->cores; c++)
         leaves_see(leat_node_primary(node, c), seen);
     if (!backup) return;
-    backup_see(backup, others_down, seen);
+    backup_see(server, seen);
     fenced_see(server, backup, seen);
 }
 
@@ -359,13 +383,6 @@ static void server_see(const struct sim_server *server, struct seen *seen)
     seen->commits = phase == LEAT_RECOVERY_COMMIT;
 }
 
-static bool another_is_down(const struct scenario *scenario, unsigned than)
-{
-    for (unsigned i = 0; i < scenario->server_count; i++)
-        if (i != than && !lives(&scenario->servers[i])) return true;
-    return false;
-}
-
 /* ---- all of them ---- */
 
 /* deep: also at what nodes keep of others', which is much and changes seldom. */
@@ -377,7 +394,7 @@ static void look(struct scenario *scenario, bool deep)
         const struct sim_server *server = &scenario->servers[i];
         seen[i] = (struct seen){0};
         if (lives(server)) server_see(server, &seen[i]);
-        if (lives(server) && deep) kept_see(server, another_is_down(scenario, i), &seen[i]);
+        if (lives(server) && deep) kept_see(server, &seen[i]);
         if (visits.committed[i] && !seen[i].commits && lives(server))
             visits.recovered_us = scenario->world->now_us;
         visits.committed[i] = seen[i].commits;
@@ -424,7 +441,7 @@ static bool another_has_provisional(const struct sim_server *than)
         struct seen seen;
         if (server == than || !lives(server)) continue;
         seen = (struct seen){0};
-        kept_see(server, false, &seen);
+        kept_see(server, &seen);
         if (seen.provisional) return true;
     }
     return false;
@@ -436,7 +453,7 @@ void sim_visits_death(struct sim_server *server, enum sim_death death)
     struct seen seen;
     if (!server->node || !leat_node_has_cores(server->node)) return;
     server_see(server, &seen);
-    kept_see(server, false, &seen);
+    kept_see(server, &seen);
     if (seen.roll) met(scenario, SIM_VISIT_DEATH_AMID_ROLL);
     if (seen.hibernate) met(scenario, SIM_VISIT_DEATH_AMID_HIBERNATE);
     if (seen.fill) met(scenario, SIM_VISIT_DEATH_AMID_FILL);
