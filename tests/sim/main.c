@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leat-sim: run the simulated server through seeds of faults, or through a power cut at every disk
  * operation. Here is what it is asked; the ways to run are in the other files. */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "tests/sim/explore.h"
 #include "tests/sim/stage.h"
@@ -259,6 +262,14 @@ static int run_replay(const char *path)
     return run_seed(&replay.setting, replay.seed, &replay.dice);
 }
 
+/* What was found is written there after minutes: a folder that cannot be made is told before. */
+static bool folder_make(const char *path)
+{
+    if (!path || mkdir(path, 0777) == 0 || errno == EEXIST) return true;
+    fprintf(stderr, "leat-sim: the folder %s cannot be made: %s\n", path, strerror(errno));
+    return false;
+}
+
 static int run_explore(const struct asked *asked, const struct sim_setting *setting)
 {
     struct sim_explore_options options = {.setting = *setting,
@@ -273,6 +284,7 @@ static int run_explore(const struct asked *asked, const struct sim_setting *sett
                 "leat-sim: --explore takes --nodes, more than one, and --seconds or --events\n");
         return 2;
     }
+    if (!folder_make(asked->keep)) return 2;
     if (!sim_explore_run(&options, &explored)) return 3;
     return explored.failures ? 1 : 0;
 }
