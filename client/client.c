@@ -419,12 +419,14 @@ bool leat_client_elsewhere(const struct leat_client *client, const char *address
     return false;
 }
 
+/* A node of this address is silent, or doubted. */
 static bool address_suspect(const struct leat_client *client, const char *address)
 {
     LEAT_LIST_EACH(&client->conns, link)
     {
         const struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
-        if (conn->suspect && strcmp(conn->address, address) == 0) return true;
+        bool passed_over = conn->suspect || conn->doubted;
+        if (passed_over && strcmp(conn->address, address) == 0) return true;
     }
     return false;
 }
@@ -452,7 +454,7 @@ static void bootstrap(struct leat_client *client, uint64_t now, uint64_t *neares
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
         /* This connection opens, or its loss or its silence causes the next call. */
-        if (conn->state != CONN_CLOSING && !conn->suspect) return;
+        if (conn->state != CONN_CLOSING && !conn->suspect && !conn->doubted) return;
     }
     const char *address = leat_client_bootstrap_next(client);
     if (!address) return; /* all are silent: a connection will be lost, or heard, in time */

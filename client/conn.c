@@ -26,14 +26,15 @@ struct leat_client_conn *leat_client_conn_find(struct leat_client *client, uint6
 
 struct leat_client_conn *leat_client_conn_any_open(struct leat_client *client)
 {
-    struct leat_client_conn *silent = NULL;
+    struct leat_client_conn *second = NULL;
     LEAT_LIST_EACH(&client->conns, link)
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
-        if (conn->state == CONN_OPEN && !conn->suspect) return conn;
-        if (conn->state == CONN_OPEN) silent = conn;
+        if (conn->state != CONN_OPEN) continue;
+        if (!conn->suspect && !conn->doubted) return conn;
+        if (!second || second->suspect) second = conn;
     }
-    return leat_client_bootstrap_next(client) ? NULL : silent;
+    return leat_client_bootstrap_next(client) ? NULL : second;
 }
 
 struct leat_client_conn *leat_client_conn_make(struct leat_client *client, const char *address,

@@ -38,6 +38,7 @@ struct leat_client_conn {
     uint32_t hello_number;
     bool was_open;           /* the server has answered hello once */
     bool suspect;            /* it owes an answer for too long: watch.c */
+    bool doubted;            /* its node may be cut off from the cluster: others are asked first */
     uint64_t heard_us;       /* or begun */
     uint64_t open_before_us; /* else it is given up: no request's time limit is as short as that */
     struct leat_list queued; /* requests that wait for hello */

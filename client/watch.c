@@ -13,6 +13,7 @@ enum {
     ASK_EVERY_US = 25 * 1000, /* for the first second or so, in which most of it happens */
     ASKS_QUICK = 40,
     ASK_EVERY_US_MAX = 1000 * 1000,
+    DOUBT_ASKS = 12, /* of one node: a crash is declared within 300 ms */
 };
 
 /* When its silence is remarkable; UINT64_MAX: it owes nothing. */
@@ -64,10 +65,29 @@ void leat_client_watch_self(struct leat_client_conn *conn)
     }
 }
 
+/* SUBTLE: the node that is asked may itself be cut off.
+ *  1. A cluster is split; the client reaches both sides. The majority's side has the other side's nodes declared
+ *     crashed, and serves their logs.
+ *  2. An owner on the other side waits for copies. The nodes of its side hear each other, and name it as up.
+ *  3. A client that asks only a node of that side waits until the split ends.
+ * So a node that has named a silent node as up some times is doubted, and another node is asked. The doubt stays, as
+ * the look-up that follows must not go to the doubted node either; when all nodes are doubted, none is any more. */
+static void doubt(struct leat_client *client)
+{
+    struct leat_client_conn *asked = leat_client_conn_any_open(client);
+    if (LEAT_BUG(ASKS_ONE_NODE)) return;
+    if (asked && !asked->suspect) asked->doubted = true;
+    const struct leat_client_conn *next = leat_client_conn_any_open(client);
+    if (!next || !(next->suspect || next->doubted)) return;
+    LEAT_LIST_EACH(&client->conns, link)
+    LEAT_CONTAINER(link, struct leat_client_conn, link)->doubted = false;
+}
+
 static void ask_on_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
                         const struct leat_error *error)
 {
     struct leat_client *client = request->owner;
+    bool still_up = false;
     (void)error;
     client->ask.out = false;
     if (rc == LEAT_E_CANCELLED) return;
@@ -79,9 +99,11 @@ static void ask_on_done(struct leat_request *request, leat_err rc, const struct 
         bool named = conn->incarnation != CLIENT_NO_INCARNATION;
         const char *address = address_of(client, conn->incarnation);
         bool up = address && address[0];
+        still_up = still_up || (conn->suspect && named && up);
         if (!conn->suspect || !named || up) continue;
         leat_client_conn_cut(conn);
     }
+    if (still_up && client->ask.count % DOUBT_ASKS == 0) doubt(client);
 }
 
 static void ask_send(struct leat_client *client, uint64_t now)

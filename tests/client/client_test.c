@@ -226,6 +226,38 @@ static void client_request_to_a_silent_node_ends_when_others_call_it_dead(void *
     rig_end(rig);
 }
 
+/* Goal: a cluster is split, and the client reaches both sides. A node on the side of a silent node names that node as
+ * up, so the client asks another node, believes it, and asks that node too where the logs are. Method: fake:3 alone
+ * knows that fake:1 is dead; fake:2 answers first, and afterwards answers nothing. */
+static void client_doubts_a_node_that_names_a_silent_node_as_up(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(20);
+    rig->world.other = 2;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    static const uint8_t body[] = {0x90};
+    struct leat_request owed = {.kind = LEAT_KIND_LOCATE,
+                                .log = {5, 0, 0},
+                                .control = body,
+                                .control_bytes = sizeof body,
+                                .timeout_us = 30000000,
+                                .on_done = on_request,
+                                .owner = rig};
+    rig->done = 0;
+    rig->world.frozen = "fake:1";
+    rig->world.dead = true;
+    rig->world.knows = "fake:3";
+    assert_int_equal(leat_client_send(rig->client, &owed), LEAT_OK);
+    assert_false(fake_run(&rig->world, rig->world.now_us + 250000, done));
+    assert_true(fake_run(&rig->world, rig->world.now_us + 1000000, done));
+    assert_int_equal(rig->rc, LEAT_E_CLOSED);
+    rig->world.frozen = "fake:2";
+    uint64_t before = rig->world.now_us;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    assert_true(rig->world.now_us - before < 50000);
+    rig_end(rig);
+}
+
 /* Goal: during a long silence of a node the client asks other nodes ever more rarely. When that silence ends, the
  * client starts anew: at the next silence, moments later, it asks as quickly as at the first. */
 static void client_second_silence_is_asked_about_at_once(void **state)
@@ -578,6 +610,7 @@ int main(void)
         cmocka_unit_test(client_repeated_answers_are_taken_once),
         cmocka_unit_test(client_silent_address_tries_the_next),
         cmocka_unit_test(client_request_to_a_silent_node_ends_when_others_call_it_dead),
+        cmocka_unit_test(client_doubts_a_node_that_names_a_silent_node_as_up),
         cmocka_unit_test(client_second_silence_is_asked_about_at_once),
         cmocka_unit_test(client_lookup_at_a_silent_node_is_asked_elsewhere),
         cmocka_unit_test(client_leaves_a_node_that_names_itself_as_down),

@@ -3,6 +3,7 @@
 #include "tests/client/fake_server.h"
 
 #include "base/assert.h"
+#include "tests/client/fake_metadata.h"
 #include "tests/pages.h"
 #include "wire/frame.h"
 #include "wire/message.h"
@@ -350,53 +351,11 @@ static void on_append(struct fake_conn *conn, const struct leat_frame *frame)
 
 static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
 {
-    struct fake_world *world = conn->world;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    bool names = leat_msg_read_array(&reader) > 0;
-    struct leat_msg_string name =
-        names ? leat_msg_read_string(&reader) : (struct leat_msg_string){0};
-    if (leat_msg_read_bool(&reader) && world->stream_id == 0) world->stream_id = 5;
-    world->metadatas++;
     uint8_t bytes[4096];
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_write_array(&body, 3);
-    leat_msg_write_bin(&body, world->cluster_id, 16);
-    bool told = world->away > 0 && world->away_told;
-    leat_msg_write_array(&body, 1 + told + world->other);
-    struct leat_msg_node node = {
-        world->incarnation - world->behind, {"n", 1}, {"fake:1", world->dead ? 0 : 6}, 2};
-    leat_msg_node_write(&body, &node);
-    struct leat_msg_node other = {world->incarnation + 1, {"m", 1}, {"fake:2", 6}, 2};
-    if (world->other) leat_msg_node_write(&body, &other);
-    struct leat_msg_node gone = {world->incarnation + 1000, {"gone", 4}, {"", 0}, 2};
-    if (told) leat_msg_node_write(&body, &gone);
-    leat_msg_write_array(&body, names);
-    if (!names) {
-        answer(conn, frame, &body, 0, NULL, 0);
-        return;
-    }
-    struct leat_msg_stream stream = {
-        .code = world->stream_id ? LEAT_OK : LEAT_E_UNKNOWN_STREAM,
-        .name = name,
-        .id = world->stream_id,
-        .settings = {.streamlets = world->streamlets,
-                     .logs = world->logs,
-                     .batch_bytes_max = world->batch_bytes_max},
-        .log_count = world->streamlets * world->logs,
-    };
-    leat_msg_stream_write(&body, &stream);
-    for (uint32_t i = 0; world->stream_id && i < stream.log_count; i++) {
-        bool moved = i / world->logs + 1 == world->moved;
-        struct leat_msg_log log = {i / world->logs, i % world->logs,
-                                   world->incarnation - world->behind + moved, world->epoch + moved,
-                                   i % 2};
-        if (world->away > 0) log.owner += 1000;
-        leat_msg_log_write(&body, &log);
-    }
-    if (world->away > 0) world->away--;
+    conn->world->metadatas++;
+    fake_metadata_write(conn->world, conn->address, frame, &body);
     answer(conn, frame, &body, 0, NULL, 0);
 }
 

@@ -84,14 +84,16 @@ struct fake_world {
     const char *silent; /* nothing answers at this address, not even "refused" */
     bool mute;          /* never answer anything but hello */
     const char *frozen; /* what is sent to this address vanishes: a stopped node, a cut cable */
-    bool other;         /* there is a second node, fake:2, incarnation + 1; it owns `moved` alone */
-    uint32_t moved;     /* this streamlet, from 1, has gone to fake:2; 0: none has */
-    bool polls;         /* a fetch without records is answered when its wait is over */
-    uint64_t poll_us;   /* that wait, of the last fetch */
-    bool dead;          /* it says that the first one is down */
-    bool away_told;     /* they name that node, too, as down */
-    uint32_t away;      /* so many answers name an owner that is not among the nodes */
-    bool behind;        /* METADATA names the incarnation before the one that says hello */
+    unsigned
+        other; /* so many nodes more, 2 at most: fake:2, incarnation + 1, and fake:3; fake:2 owns `moved` */
+    uint32_t moved;          /* this streamlet, from 1, has gone to fake:2; 0: none has */
+    bool polls;              /* a fetch without records is answered when its wait is over */
+    uint64_t poll_us;        /* that wait, of the last fetch */
+    bool dead;               /* it says that the first one is down */
+    const char *knows;       /* only the node of this address says so; NULL: all do */
+    bool away_told;          /* they name that node, too, as down */
+    uint32_t away;           /* so many answers name an owner that is not among the nodes */
+    bool behind;             /* METADATA names the incarnation before the one that says hello */
     uint32_t mute_streamlet; /* appends to this one, from 1, are never answered; 0: all are */
     bool gives_up;           /* a request for a producer's id ends by CANCELLED, at the server */
     const struct fake_log *starting; /* fetches from this log are refused: STARTING */
