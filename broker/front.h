@@ -58,6 +58,7 @@ struct leat_front_node {
     uint32_t cores;
     bool auto_create; /* clients may create streams by naming them */
     bool up;          /* requests are served */
+    bool isolated;    /* other nodes may own its streamlets: clients are to ask other nodes */
     uint8_t cluster_id[16];
 };
 struct leat_front_node leat_front_node(const struct leat_core *core);

@@ -43,13 +43,12 @@ struct leat_stream_wait {
  * borrowed until then. */
 void leat_front_stream_wait(struct leat_core *core, uint32_t id, struct leat_stream_wait *wait);
 
-/** Does this node own that log of the stream? *out_home: the core it lives on. */
+/** Does this node own that log of the stream, and is it not isolated? *out_home: the core that the log lives on. */
 bool leat_front_log_home(const struct leat_core *core, const struct leat_stream_desc *stream,
                          struct leat_log_ref log, uint32_t *out_home);
 /** How many bytes are stored of a log of this core; 0: nothing has begun. */
 uint64_t leat_front_log_bytes(const struct leat_core *core, struct leat_log_ref log);
-/** The groups of a home log of this core; NULL: they are not served here now, as when the log goes, or when the node
- * does not know whether it is still up. */
+/** The groups of a home log of this core; NULL: they are not served here now, as when the log goes. */
 struct leat_groups *leat_front_groups(const struct leat_core *core, struct leat_log_ref log);
 
 /* ---- which nodes have the copies of a log ---- */

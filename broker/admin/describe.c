@@ -244,7 +244,7 @@ static void describe_here(struct describe_log *log, struct leat_partition *parti
         say_space(log, partition->core->node);
     /* Another node may be the owner by now: appends and reads are refused as well. */
     if (row->code == LEAT_OK && leat_node_stands(partition->core->node, &error) != LEAT_OK) {
-        row->code = error.code;
+        row->code = LEAT_E_STARTING;
         snprintf(log->why, WHY_BYTES, "its state is not known: %.200s", error.text);
     }
     fill_copies(row, partition);

@@ -389,6 +389,12 @@ static void group_route(struct group_call *group)
         leat_list_push_back(&stream->waiters, &group->maker.wait.link);
         return;
     }
+    /* By an isolated node's tables no home is found: its own homes may be others', and the others' may have moved. */
+    struct leat_error error;
+    if (!LEAT_BUG(OLD_HOME) && leat_node_stands(core->node, &error) != LEAT_OK) {
+        group_end(group, error.code, error.text);
+        return;
+    }
     struct leat_log_ref ref = group_home(group, stream->desc);
     if (!leat_core_owns(core, stream->desc, ref.streamlet)) {
         group_forward(group, stream->desc->streamlets[ref.streamlet].owner);
@@ -415,14 +421,11 @@ static void group_deliver_home(void *actor, struct leat_mail *mail)
         group_back(group);
         return;
     }
-    group->request.rc =
-        LEAT_BUG(OLD_HOME) ? LEAT_OK : leat_node_stands(core->node, &group->request.error);
-    if (group->request.rc == LEAT_OK) {
-        /* Set before the call: a request that waits may be on its way back already */
-        group->waiting = partition->groups;
-        if (!leat_groups_do(partition->groups, &group->request)) return;
-        group->waiting = NULL;
-    }
+    group->request.rc = LEAT_OK; /* it may have asked before */
+    /* Set before the call: a request that waits may be on its way back already */
+    group->waiting = partition->groups;
+    if (!leat_groups_do(partition->groups, &group->request)) return;
+    group->waiting = NULL;
     group_back(group);
 }
 

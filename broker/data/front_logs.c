@@ -78,7 +78,9 @@ bool leat_front_log_home(const struct leat_core *core, const struct leat_stream_
                          struct leat_log_ref log, uint32_t *out_home)
 {
     LEAT_ASSERT_OWNER(core);
-    if (!leat_core_owns(core, stream, log.streamlet)) return false;
+    if (!leat_core_owns(core, stream, log.streamlet) ||
+        leat_node_stands(core->node, NULL) != LEAT_OK)
+        return false;
     *out_home = leat_core_of_log(core->node, log, stream->settings.logs);
     LEAT_ASSERT_CMP(*out_home, <, core->node->options.cores);
     return true;
@@ -98,10 +100,7 @@ struct leat_groups *leat_front_groups(const struct leat_core *core, struct leat_
 {
     LEAT_ASSERT_OWNER(core);
     const struct leat_partition *partition = leat_partition_find(core, log);
-    if (partition == NULL || leat_partition_goes(partition) ||
-        leat_node_stands(core->node, NULL) != LEAT_OK)
-        return NULL;
-    return partition->groups;
+    return partition != NULL && !leat_partition_goes(partition) ? partition->groups : NULL;
 }
 
 /* ---- requests ---- */

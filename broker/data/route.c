@@ -3,7 +3,6 @@
 #include "broker/data/route.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "broker/data/core_data.h"
 #include "broker/data/lookup.h"
 #include "broker/data/stream.h"
@@ -71,17 +70,8 @@ leat_err leat_partition_route(struct leat_core *core, struct leat_log_ref ref, u
     leat_err rc = leat_partition_place(core, ref, out_home, error);
     if (rc != LEAT_OK) return rc;
     const struct leat_stream_desc *desc = leat_stream_find(core, ref.stream)->desc;
-    /* SUBTLE: not STARTING, which tells a producer to stay here and to try again.
-     *  1. The leader does not reach this node, and has the node declared crashed; clients reach it.
-     *  2. A log's first append is refused, because backups refuse this incarnation. The next appends are answered here,
-     *     at once: the producer has no silence to notice, and sent the same bytes here for as long as the cut lasted.
-     * Other nodes know the owner. */
     rc = leat_node_stands(core->node, error);
-    if (rc != LEAT_OK) {
-        if (LEAT_BUG(ISOLATED_HOLDS)) return rc;
-        if (error != NULL) error->code = LEAT_E_NOT_OWNER;
-        return LEAT_E_NOT_OWNER;
-    }
+    if (rc != LEAT_OK) return rc;
     uint32_t current = desc->streamlets[ref.streamlet].epoch.v;
     if (epoch < current)
         return leat_error_set(error, LEAT_E_STALE_EPOCH,

@@ -27,6 +27,7 @@ struct leat_front_node leat_front_node(const struct leat_core *core)
         .cores = node->options.cores,
         .auto_create = node->options.auto_create,
         .up = leat_node_is_up(node),
+        .isolated = leat_node_stands(node, NULL) != LEAT_OK,
     };
     memcpy(front.cluster_id, node->cluster_id, sizeof front.cluster_id);
     return front;

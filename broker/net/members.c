@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "broker/net/core.h"
 
 uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores)
@@ -84,7 +85,12 @@ leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error
 {
     unsigned standing = atomic_load_explicit(&node->standing, memory_order_relaxed);
     if (standing != LEAT_STANDING_ALONE && standing != LEAT_STANDING_CRASHED) return LEAT_OK;
-    return leat_error_set(error, LEAT_E_STARTING,
+    /* SUBTLE: not STARTING, which tells a producer to stay here and to try again.
+     *  1. The leader does not reach this node, and has the node declared crashed; clients reach it.
+     *  2. A log's first append is refused, because backups refuse this incarnation. The next appends are answered here,
+     *     at once: the producer has no silence to notice, and sent the same bytes here for as long as the cut lasted.
+     * Other nodes know the owner. */
+    return leat_error_set(error, LEAT_BUG(ISOLATED_HOLDS) ? LEAT_E_STARTING : LEAT_E_NOT_OWNER,
                           "this node does not know whether it is still up: ask another one for "
                           "metadata, or wait");
 }

@@ -133,8 +133,8 @@ enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
 
 void leat_complaint_keep(struct leat_node *node, const char *line);
 void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PRINTF(2, 3);
-/** LEAT_OK, or LEAT_E_STARTING: this node does not know whether it is still up, and other nodes may serve its
- * streamlets. */
+/** LEAT_OK, or LEAT_E_NOT_OWNER: this node is isolated, and other nodes may own its streamlets. All that a client asks
+ * of a log or of a group is refused so, and the node names itself as down: clients leave it. */
 leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 
 #endif

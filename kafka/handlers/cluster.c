@@ -33,9 +33,17 @@ int32_t leat_kafka_self_id(const struct leat_core *core)
                        : 1; /* not heard of itself yet: it is the first of a cluster of its own */
 }
 
+/* An isolated node names itself neither as a node that is up nor as a leader or coordinator, because its tables may be
+ * those of before its own crash: clients then ask the other nodes. */
+static bool self_is_named(const struct leat_core *core)
+{
+    return !leat_front_node(core).isolated || LEAT_BUG(ISOLATED_LISTED);
+}
+
 int32_t leat_kafka_node_id(const struct leat_core *core, uint64_t incarnation)
 {
-    if (incarnation == leat_front_node(core).incarnation) return leat_kafka_self_id(core);
+    if (incarnation == leat_front_node(core).incarnation)
+        return self_is_named(core) ? leat_kafka_self_id(core) : -1;
     const int64_t number = leat_front_node_number(core, incarnation);
     if (number < 0) return -1;
     const struct leat_node_info *info = leat_front_node_info(core, (uint32_t)number);
@@ -56,7 +64,8 @@ uint32_t leat_kafka_nodes(struct leat_core *core, struct leat_kafka_node *out, u
     struct leat_kafka_node self = {.id = leat_kafka_self_id(core), .self = true};
     self.rack = leat_kafka_text(leat_front_node(core).rack);
     if (self.rack.bytes == 0) self.rack.text = NULL;
-    if (count_max > 0 && leat_kafka_address_split(self_address(core), &self.host, &self.port))
+    if (count_max > 0 && self_is_named(core) &&
+        leat_kafka_address_split(self_address(core), &self.host, &self.port))
         out[count++] = self;
     const int64_t own = leat_front_self_number(core);
     for (uint32_t i = 0; i < leat_front_node_count(core) && count < count_max; i++) {

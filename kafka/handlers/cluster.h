@@ -13,9 +13,10 @@ struct leat_kafka_node {
     int32_t port;
     bool self;
 };
-/** Nodes that are up and have an address for clients of Kafka. Up to count_max; returns how many. */
+/** Nodes that are up and have an address for clients of Kafka, the node itself first unless it is isolated. Up to
+ * count_max; returns how many. */
 uint32_t leat_kafka_nodes(struct leat_core *core, struct leat_kafka_node *out, uint32_t count_max);
-/** The id of an owner; -1: it is not up, not known, or does not serve clients of Kafka. */
+/** The id of an owner; -1: it is not up, not known, does not serve clients of Kafka, or is this node and isolated. */
 int32_t leat_kafka_node_id(const struct leat_core *core, uint64_t incarnation);
 int32_t leat_kafka_self_id(const struct leat_core *core);
 /** "HOST:PORT", the host without brackets. false: it is none. */

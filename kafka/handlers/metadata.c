@@ -35,8 +35,8 @@ static bool fill_brokers(struct leat_kafka_request *request,
             nodes[i].id, leat_kafka_keep(request, nodes[i].host), nodes[i].port,
             leat_kafka_keep(request, nodes[i].rack)};
     response->cluster_id = leat_kafka_cluster_id(request);
-    /* Any node takes requests that change topics. The least busy is not known; so this one. */
-    response->controller_id = leat_kafka_self_id(request->core);
+    /* Any node takes requests that change topics. The least busy is not known; so this one, if it is named. */
+    response->controller_id = count > 0 ? nodes[0].id : -1;
     const struct leat_kafka_metadata_request *body = request->body;
     if (body->include_cluster_authorized_operations)
         response->cluster_authorized_operations = LEAT_KAFKA_MAY_CLUSTER;
@@ -255,7 +255,7 @@ void leat_kafka_handle_describe_cluster(struct leat_kafka_request *request)
     }
     uint32_t count = leat_kafka_nodes(request->core, nodes, LEAT_NODES_MAX);
     response->cluster_id = leat_kafka_cluster_id(request);
-    response->controller_id = leat_kafka_self_id(request->core);
+    response->controller_id = count > 0 ? nodes[0].id : -1;
     const struct leat_kafka_describe_cluster_request *body = request->body;
     if (body->include_cluster_authorized_operations)
         response->cluster_authorized_operations = LEAT_KAFKA_MAY_CLUSTER;

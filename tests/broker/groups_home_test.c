@@ -152,18 +152,17 @@ static void home_is_not_served(void **state)
     (void)state;
     static const char *const not_served =
         "refuse STARTING: the group's home log is not served right now\n";
-    for (unsigned i = 0; i < 5; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         begin();
         leaves("s", 1, "m", 1);
         it.none = i == 0;
         it.no_partition = i == 1;
         it.partition.state = i == 2 ? LEAT_PARTITION_GOES : LEAT_PARTITION_SERVES;
         if (i == 3) it.partition.groups = NULL;
-        if (i == 4) it.stands = LEAT_E_AGAIN;
         alone_deliver();
         assert_said(i == 0 ? HOME BACK : HOME AT_HOME BACK);
         alone_deliver();
-        assert_said(i == 4 ? "refuse AGAIN: not confirmed\n" : not_served);
+        assert_said(not_served);
         end();
     }
     begin();
@@ -172,6 +171,21 @@ static void home_is_not_served(void **state)
     alone_deliver_all();
     assert_said(BACK "core 1: home 7/0/1\n" LEAVE BACK "answer\n");
     end();
+}
+
+/* Goal: an isolated node sends requests of members neither to its own home nor to another node's. */
+static void isolated_node_knows_no_home(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        begin();
+        it.stands = LEAT_E_NOT_OWNER;
+        if (i == 1) alone.desc->streamlets[1].owner = 55;
+        leaves("s", 1, "m", 1);
+        assert_said("refuse NOT_OWNER: not confirmed\n");
+        alone_deliver_all();
+        end();
+    }
 }
 
 static void groups_refuse(void **state)
@@ -335,6 +349,7 @@ int main(void)
         cmocka_unit_test(homes_that_are_not_told_of_yet_are_waited_for),
         cmocka_unit_test(other_node_is_the_home),
         cmocka_unit_test(home_is_not_served),
+        cmocka_unit_test(isolated_node_knows_no_home),
         cmocka_unit_test(groups_refuse),
         cmocka_unit_test(long_answer_is_asked_for_again),
         cmocka_unit_test(long_answer_finds_no_room),
