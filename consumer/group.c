@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -14,10 +15,19 @@
 
 enum { GROUP_PATIENCE_US = 1000 * 1000 };
 
+/* An isolated node refuses all requests of members so, and names itself as down in metadata: then the client leaves the
+ * node, and the next request of the member goes to another node. */
+static void reroute(struct leat_consumer_engine *engine, leat_err rc)
+{
+    if (leat_err_class(rc) == LEAT_CLASS_REROUTE && !LEAT_BUG(MEMBER_STAYS))
+        leat_consumer_refresh_at(engine, leat_consumer_now(engine));
+}
+
 static void group_again(struct leat_consumer_engine *engine, leat_err rc, const char *text)
 {
     enum leat_err_class class = leat_err_class(rc);
     bool rejoin = rc == LEAT_E_UNKNOWN_MEMBER || rc == LEAT_E_STALE_GENERATION;
+    reroute(engine, rc);
     if (rc == LEAT_E_UNKNOWN_MEMBER) engine->member[0] = 0;
     /* Fatal is said by a home whose disk failed: the group is served again after a restart, and what
      * was committed is there. Only a request that can never be right ends the member. */
@@ -289,7 +299,8 @@ static void heartbeat_on_done(struct leat_request *request, leat_err rc,
     if (rc == LEAT_E_UNKNOWN_MEMBER || rc == LEAT_E_STALE_GENERATION ||
         leat_err_class(rc) == LEAT_CLASS_FATAL)
         group_again(engine, rc, error->text);
-    /* Others: the next heartbeat tries again; the session is three of them long. */
+    else
+        reroute(engine, rc); /* the next heartbeat tries again; the session is three of them long */
 }
 
 static void heartbeat(struct leat_consumer_engine *engine, uint64_t now)
@@ -376,6 +387,8 @@ static void commit_on_done(struct leat_request *request, leat_err rc,
     if (rc == LEAT_E_UNKNOWN_MEMBER || rc == LEAT_E_STALE_GENERATION ||
         leat_err_class(rc) == LEAT_CLASS_FATAL)
         group_again(engine, rc, error->text);
+    else
+        reroute(engine, rc);
 }
 
 static uint32_t commit_count(const struct leat_consumer_engine *engine)

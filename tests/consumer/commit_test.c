@@ -157,12 +157,60 @@ static void finished_amid_a_commit_is_committed_next(void **state)
     end();
 }
 
+static void on_error(void *owner, const struct leat_error *error)
+{
+    (void)owner, (void)error;
+}
+
+static void request_is_answered(struct leat_request *request, leat_err rc)
+{
+    struct leat_error error = {.code = rc};
+    assert_true(leat_client_withdraw(engine.client, request));
+    request->on_done(request, rc, NULL, &error);
+}
+
+/* Goal: an isolated node refuses whatever a member asks of its group. The member then asks for metadata, in which the
+ * node names itself as down, and is left. After another refusal the member does not. */
+static void refused_by_an_isolated_node_asks_for_metadata(void **state)
+{
+    (void)state;
+    static const leat_err codes[] = {LEAT_E_AGAIN, LEAT_E_NOT_OWNER};
+    for (unsigned i = 0; i < 2; i++) {
+        begin(false);
+        leat_consumer_engine_processed(&engine, logs[0].ref, -1, 10);
+        commit_sends((struct leat_msg_group_offset[]){{logs[0].ref, -1, 10}}, 1);
+        commit_is_answered(codes[i]);
+        assert_int_equal(engine.wants_refresh, i == 1);
+        assert_int_equal(engine.group_state, GROUP_IN);
+        engine.wants_refresh = false;
+        engine.options.session_ms = 6000;
+        leat_consumer_group_turn(&engine);
+        request_is_answered(&engine.heartbeat_request, codes[i]);
+        assert_int_equal(engine.wants_refresh, i == 1);
+        assert_int_equal(engine.group_state, GROUP_IN);
+        end();
+        begin(false);
+        engine.group_state = GROUP_NONE;
+        leat_list_init(&engine.ready);
+        engine.events.on_error = on_error;
+        leat_consumer_group_turn(&engine);
+        assert_int_equal(engine.group_state, GROUP_JOINING);
+        engine.logs = NULL; /* they are on no heap */
+        engine.log_count = 0;
+        request_is_answered(&engine.group_request, codes[i]);
+        assert_int_equal(engine.group_state, GROUP_NONE);
+        assert_int_equal(engine.wants_refresh, i == 1);
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processed_amid_a_commit_is_committed_next),
         cmocka_unit_test(failed_commit_is_part_of_the_next),
         cmocka_unit_test(finished_amid_a_commit_is_committed_next),
+        cmocka_unit_test(refused_by_an_isolated_node_asks_for_metadata),
     };
     return cmocka_run_group_tests_name("consumer commit", tests, NULL, NULL);
 }
