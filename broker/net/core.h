@@ -44,7 +44,10 @@ enum {
     LEAT_PEER_HELLO_US = 10 * 1000 * 1000,
     LEAT_PEER_FRAME_US = 60 * 1000 * 1000, /* a frame begun is not finished: closed */
     LEAT_DISK_BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024,
-    LEAT_TICK_US = 1000 * 1000,    /* care of logs, stalled peers */
+    LEAT_TICK_US = 1000 * 1000, /* care of logs, stalled peers */
+    /* A front end's connection has waited for so many ticks of an isolated node: closed. As long as a reader waits for
+     * the leader (LEAT_CATCH_UP_US_MAX), and longer */
+    LEAT_PEER_ISOLATED_TICKS = 3,
     LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, while there are any */
 };
 
@@ -92,6 +95,7 @@ struct leat_core {
     struct leat_list cut_peers;             /* of whose frame a part has come */
     struct leat_list strangers, idle_peers; /* by how long they have been quiet, nearly */
     uint32_t stranger_count;
+    bool isolated; /* the node, by the last tick */
     struct leat_node_log_sum closed_sum,
         wait_sum; /* lines that peers, or many streams, bring about */
     struct leat_unpack unpack;

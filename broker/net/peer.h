@@ -66,6 +66,7 @@ struct leat_peer {
     unsigned paused;              /* enum leat_pause, or-ed */
     uint32_t requests;            /* under way; the peer lives until they are done */
     bool greeted, closing, heard; /* heard: since it has been quiet */
+    uint8_t isolated_ticks;       /* of an isolated node, at which requests were under way */
     uint32_t moved_request;       /* while it moves to another core, which answers this request */
     uint64_t frame_since_us;
     struct leat_output_peer output;

@@ -2,6 +2,7 @@
 /* Peers that hold things up: they do not take their answers, or leave frames unfinished. Each has a limit, of bytes
  * or of time. */
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/node_log.h"
 #include "broker/net/core.h"
 #include "broker/net/hooks.h"
@@ -146,6 +147,26 @@ static void idle_tick(struct leat_core *core, uint64_t now_us)
     }
 }
 
+/* SUBTLE: backups refuse an isolated node that was declared crashed. So an append waits for its copies, and the answer
+ * to a join for its append, until the node hears of its crash. Leat's clients notice the silence and ask another node
+ * (client/watch.c); Kafka's clients do not. A closed connection leaves the outcome open, which is the truth, and has
+ * Kafka's clients ask for metadata. */
+static void isolated_tick(struct leat_core *core)
+{
+    bool begins = !core->isolated;
+    core->isolated = leat_node_stands(core->node, NULL) != LEAT_OK && !LEAT_BUG(ISOLATED_WAITS);
+    if (!core->isolated) return;
+    LEAT_LIST_EACH(&core->idle_peers, link)
+    {
+        struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, quiet);
+        if (peer->closing) continue;
+        bool waits = !begins && peer->requests > 0;
+        peer->isolated_ticks = waits ? (uint8_t)(peer->isolated_ticks + 1) : 0;
+        if (peer->isolated_ticks == LEAT_PEER_ISOLATED_TICKS)
+            leat_peer_close(peer, "this node does not know whether it is still up");
+    }
+}
+
 /* The peer's wait for room counts: a peer that is not read from might have gone long ago. */
 static void peer_cut_tick(struct leat_peer *peer, uint64_t now_us)
 {
@@ -167,6 +188,7 @@ void leat_peer_tick(struct leat_core *core)
     peer_cut_tick(LEAT_CONTAINER(cut, struct leat_peer, cut), now_us);
     strangers_tick(core, now_us);
     idle_tick(core, now_us);
+    isolated_tick(core);
     leat_node_log_sum_tell(&core->closed_sum, now_us);
     leat_node_log_sum_tell(&core->wait_sum, now_us);
     leat_node_log_sum_tell(&core->damaged_sum, now_us);

@@ -452,6 +452,40 @@ static void who_is_idle_is_closed(void **state)
     free(desk);
 }
 
+/* Goal: at an isolated node a front end's connection that waits for an answer is closed, after its time and no
+ * earlier: not a connection without a request, not a native connection, not one whose wait has ended meanwhile. The
+ * time begins anew when the node is isolated again. */
+static void who_waits_at_an_isolated_node_is_closed(void **state)
+{
+    (void)state;
+    enum { WAITS, QUIET, NATIVE, ENDS, COUNT };
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < COUNT; i++) {
+        desk->peers[i].protocol = i == NATIVE ? &native : &idle;
+        desk->peers[i].greeted = true;
+        desk->peers[i].requests = i != QUIET;
+        leat_peer_quiet_begin(&desk->peers[i]);
+    }
+    static const unsigned stands[] = {LEAT_STANDING_CONFIRMED, LEAT_STANDING_ALONE, 0,
+                                      LEAT_STANDING_CRASHED};
+    for (unsigned i = 0; i < 4; i++) {
+        atomic_store(&desk->node.standing, stands[i]);
+        pass(desk, LEAT_PEER_ISOLATED_TICKS * SECOND);
+    }
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_false(desk->conns[i].closed);
+    desk->peers[ENDS].requests = 0;
+    pass(desk, SECOND);
+    assert_true(desk->conns[WAITS].closed);
+    desk->peers[ENDS].requests = 1;
+    pass(desk, (LEAT_PEER_ISOLATED_TICKS - 1) * SECOND);
+    assert_false(desk->conns[ENDS].closed);
+    pass(desk, SECOND);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_int_equal(desk->conns[i].closed, i == WAITS || i == ENDS);
+    free(desk);
+}
+
 /* Goal: each slow connection is looked at again, and so are reads that wait, at each look. */
 static void slow_ones_go_on_together(void **state)
 {
@@ -571,6 +605,7 @@ int main(void)
         cmocka_unit_test(who_has_much_to_take_is_not_read_from),
         cmocka_unit_test(who_has_taken_enough_is_answered),
         cmocka_unit_test(who_is_idle_is_closed),
+        cmocka_unit_test(who_waits_at_an_isolated_node_is_closed),
         cmocka_unit_test(slow_ones_go_on_together),
         cmocka_unit_test(time_for_answers_begins_with_the_first),
         cmocka_unit_test(whole_frame_has_no_limit),
