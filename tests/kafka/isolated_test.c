@@ -38,7 +38,7 @@ static void begin(unsigned standing)
         it.rows[i] = (struct leat_member){.core = &it.core, .number = i, .self = i == 0};
         it.rows[i].info.incarnation = SELF + i;
         it.rows[i].info.state = LEAT_NODE_UP;
-        strcpy(it.rows[i].info.kafka_address, addresses[i]);
+        memcpy(it.rows[i].info.kafka_address, addresses[i], strlen(addresses[i]) + 1);
         it.core.members.rows[i] = &it.rows[i];
     }
     it.core.members.count = 2;
