@@ -38,6 +38,7 @@ static void log_retry(struct leat_consumer_engine *engine, struct leat_consumer_
                       leat_err rc)
 {
     if (log->attempts == 0) log->noted = LEAT_OK;
+    log->acked_known = false; /* until the owner says where the log ends now */
     log->retry_at_us =
         leat_consumer_now(engine) + leat_client_pause_us(engine->client, log->attempts++);
     /* SUBTLE: a send may fail at once (the owner is not up), after this turn's look at waiting logs. Without a timer,

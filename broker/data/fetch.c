@@ -332,6 +332,10 @@ static void fetch_write_row(struct leat_msg_writer *writer, struct leat_fetch_it
             now = leat_error_set(&error, row.code,
                                  "the offset is beyond what this node has, and whether it is still "
                                  "the owner can't be found out now: try again");
+    } else if (row.code == LEAT_OK && row.bytes == 0 && item->end_missing) {
+        /* Else a reader would take the end of what is stored here for the log's end. */
+        now = row.code = leat_error_set(&error, LEAT_E_LOG_INCOMPLETE,
+                                        "the log's end is missing, and may come back");
     } else if (row.code == LEAT_E_OFFSET_OUT_OF_RANGE && !row.by_position) {
         const struct leat_log_ref log = item->want.log;
         leat_error_set(&error, row.code,

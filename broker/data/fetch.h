@@ -29,6 +29,7 @@ struct leat_fetch_item {
     uint64_t watch_from;
     uint32_t mails_out; /* owner: the request's core */
     bool watch_ended;   /* by cancel: no tell will come */
+    bool end_missing;   /* nothing was read, and the log waits for its end */
     struct leat_mail ask, tell, cancel;
 };
 
@@ -43,6 +44,7 @@ struct leat_fetch_read {
     struct leat_send send;
     struct leat_mail mail;
     leat_err rc; /* of the attempt as a whole: the log is not there */
+    bool log_waits; /* for its end */
     uint64_t first_offset, acked_offset;
     struct leat_read read;
 };

@@ -127,6 +127,7 @@ static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log 
     leat_log_info(log, &info);
     read->first_offset = info.first_offset;
     read->acked_offset = info.acked_offset;
+    read->log_waits = info.state == LEAT_LOG_WAITING;
 }
 
 /* A segment that had not come when it was looked for last: it is looked for now, and the read
@@ -254,6 +255,9 @@ static bool fetch_take_result(struct leat_fetch_read *read)
         fetch->refused = true;
     }
     uint32_t bytes = code == LEAT_OK ? read->read.bytes : 0;
+    bool looked =
+        item->want.by_position ? read->read.max_bytes > 0 : item->want.offset >= read->acked_offset;
+    item->end_missing = code == LEAT_OK && bytes == 0 && read->log_waits && looked;
     fetch->at = item->next;
     if (code == LEAT_OK && read->read.full) {
         fetch->full = true;

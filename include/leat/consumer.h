@@ -82,8 +82,8 @@ LEAT_API size_t leat_consumer_next_many(leat_consumer *consumer, leat_record_vie
 /** Asynchronous: a file descriptor that is readable when leat_consumer_next(…, 0) would give
  * something. */
 LEAT_API int leat_consumer_fd(leat_consumer *consumer);
-/** True when every log that this consumer reads has been read to the acked end that it had when
- * asked for last. */
+/** True when every log that this consumer reads has been read to the acked end that its owner told
+ * last. False while an owner does not answer, or waits for a missing end. */
 LEAT_API bool leat_consumer_at_end(leat_consumer *consumer);
 /** Begin again at an offset or a time, on one partition (-1: all). Refused for a partition that this consumer
  * does not read, for a negative offset, and in a group of mode parallel, whose segment groups are handed out. */

@@ -34,6 +34,7 @@ struct fetch_rig {
     leat_err hope; /* LEAT_OK: as it was */
     uint32_t bytes, group, records;
     uint64_t next, acked;
+    enum leat_log_state log_state;
     bool full, pins;
     struct leat_read *read;
     unsigned reads, buffers; /* that are out */

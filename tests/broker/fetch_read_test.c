@@ -148,6 +148,26 @@ static void empty_run_moves_the_place(void **state)
     }
 }
 
+/* Goal: where nothing is read, the request knows whether the log waits for its end; not where the reader is before the
+ * end of what is stored and the answer has no room, nor where something is read. */
+static void end_that_is_missing_is_known(void **state)
+{
+    (void)state;
+    enum { SERVES, WAITS, READ, BEFORE, ENDS, POSITION, POSITION_ENDS, CASES };
+    for (unsigned i = 0; i < CASES; i++) {
+        begin(1, 0);
+        it.log_state = i == SERVES ? LEAT_LOG_SERVING : LEAT_LOG_WAITING;
+        it.acked = i == BEFORE ? 41 : 40;
+        if (i != READ) it.bytes = 0;
+        if (i == BEFORE || i == ENDS || i == POSITION_ENDS) it.items[0].max_bytes = 0;
+        it.items[0].want.by_position = i >= POSITION;
+        assert_true(leat_fetch_read_at(&it.fetch));
+        assert_int_equal(it.items[0].end_missing, i == WAITS || i == ENDS || i == POSITION);
+        it.fetch.at = NULL;
+        end();
+    }
+}
+
 static void log_that_is_refused_is_told(void **state)
 {
     (void)state;
@@ -345,6 +365,7 @@ int main(void)
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(full_answer_takes_no_more),
         cmocka_unit_test(empty_run_moves_the_place),
+        cmocka_unit_test(end_that_is_missing_is_known),
         cmocka_unit_test(log_that_is_refused_is_told),
         cmocka_unit_test(empty_run_behind_batches_says_nothing),
         cmocka_unit_test(refusal_behind_batches_is_left_to_the_next_request),

@@ -29,6 +29,7 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
     }
     bool by_position = item->result.by_position;
     item->result = it.results[at];
+    item->end_missing = it.end_missing;
     item->result.by_position = by_position;
     if (!it.left) item->watch_from = item->result.acked_offset;
     fetch->refused |= item->result.code != LEAT_OK;

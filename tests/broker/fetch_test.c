@@ -201,10 +201,14 @@ static void refusals_are_told_in_words(void **state)
         {LEAT_E_STARTING, "  STARTING 0 bytes, 5 to 60: it comes\n"},
         {LEAT_E_UNKNOWN_STREAM, "  UNKNOWN_STREAM 0 bytes, 5 to 60: it has gone\n"},
         {LEAT_E_DAMAGED, "  DAMAGED 0 bytes, 5 to 60\n"},
+        /* Nothing was read, and the log waits for its end: the reader is not at the end. */
+        {LEAT_OK,
+         "  LOG_INCOMPLETE 0 bytes, 5 to 60: the log's end is missing, and may come back\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         begin();
         has(0, rows[i].code, 0);
+        it.end_missing = i == sizeof rows / sizeof rows[0] - 1;
         (void)frame(5, 1, 1, 1000, 0);
         char expected[512];
         snprintf(expected, sizeof expected, "%sanswer 5, with 0 bytes\n%sleave\n", one,

@@ -228,6 +228,29 @@ static void consumer_trimmed_log_goes_on_at_first(void **state)
     rig_end(rig);
 }
 
+static bool not_at_end(void *owner)
+{
+    return !at_end(owner);
+}
+
+/* Goal: a reader that has read all is not at the end any more once an owner does not confirm the end, and is again when
+ * the owner does. */
+static void consumer_is_at_the_end_while_the_owner_confirms_it(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(5, LEAT_ENGINE_EARLIEST, 0);
+    fill(rig, 40);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    assert_false(fake_run(&rig->world, rig->world.now_us + 3000000, not_at_end));
+    rig->world.starting = &rig->world.log[0];
+    assert_true(fake_run(&rig->world, rig->world.now_us + 3000000, not_at_end));
+    assert_false(fake_run(&rig->world, rig->world.now_us + 3000000, at_end));
+    rig->world.starting = NULL;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 3000000, at_end));
+    assert_int_equal(rig->read, rig->wanted);
+    rig_end(rig);
+}
+
 /* Goal: a consumer that begins at the latest offset reads no record from before, and every later record. */
 static void consumer_latest_reads_only_new(void **state)
 {
@@ -629,6 +652,7 @@ int main(void)
         cmocka_unit_test(consumer_quiet_server_reads_all),
         cmocka_unit_test(consumer_faulty_network_reads_all_once),
         cmocka_unit_test(consumer_trimmed_log_goes_on_at_first),
+        cmocka_unit_test(consumer_is_at_the_end_while_the_owner_confirms_it),
         cmocka_unit_test(consumer_latest_reads_only_new),
         cmocka_unit_test(consumer_busy_log_leaves_others_their_turn),
         cmocka_unit_test(consumer_seek_begins_again),
