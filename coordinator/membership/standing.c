@@ -174,8 +174,8 @@ static bool leader_says(const struct leat_coordinator *coordinator, const struct
 
 /* Crashed is crashed, whenever the leader said it.
  *
- * SUBTLE: another voter's word is no verdict, and not nothing.
- *  1. What the leader sends does not reach this node, while what other voters send does: so the node is not ALONE.
+ * SUBTLE: another node's word is no verdict, and not nothing. The node need not vote: it has the committed entry.
+ *  1. What the leader sends does not reach this node, while what other nodes send does: so the node is not ALONE.
  *  2. The leader does not hear it either, and has it declared crashed; another node serves its logs and takes appends.
  *  3. This node serves reads of the past for as long as its cable is cut in that way.
  * So the node asks the leader anew, and serves no reads until the leader has answered. */
@@ -187,7 +187,7 @@ static void crash_take(struct leat_coordinator *coordinator, const struct co_pee
         return;
     if (leads)
         co_standing_set(coordinator, LEAT_STANDING_CRASHED);
-    else if (co_peer_votes(coordinator, peer) && !LEAT_BUG(CRASH_UNHEEDED))
+    else if (!LEAT_BUG(CRASH_UNHEEDED))
         co_standing_set(coordinator, LEAT_STANDING_ALONE);
 }
 

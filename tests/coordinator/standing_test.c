@@ -422,14 +422,14 @@ static bool word_of_leader(const struct peer_of_test *from)
     return word.leads && word.term >= least && from->leads;
 }
 
-/* A report that this node has crashed: the leader's report is a verdict, a voter's report makes this node ask again. */
+/* A report that this node has crashed: the leader's report is a verdict, that of any other node, voter or not, makes this
+ * node ask again. */
 static enum leat_standing after_word(const struct peer_of_test *from, enum leat_standing before)
 {
     const bool over = word.incarnation > coordinator->incarnation ||
                       (word.incarnation == coordinator->incarnation && word.crashed);
     if (!over) return before;
-    return word_of_leader(from) ? LEAT_STANDING_CRASHED
-                                : after(before, from->votes ? LEAT_STANDING_ALONE : before);
+    return word_of_leader(from) ? LEAT_STANDING_CRASHED : after(before, LEAT_STANDING_ALONE);
 }
 
 static void pings_are_answered_and_heeded(void **state)
