@@ -308,7 +308,7 @@ static bool opener_again(struct leat_opener *opener, leat_err rc)
     struct leat_core *core = opener->core;
     if (rc == LEAT_OK || opener->count == 1 || core->stopping) return false;
     /* no log of this entry is the cause */
-    if (leat_err_class(rc) == LEAT_CLASS_RETRY) return false;
+    if (leat_err_class(rc) == LEAT_CLASS_RETRY || LEAT_BUG(OPENED_TOGETHER)) return false;
     for (uint32_t i = 0; i < opener->count; i++) {
         struct leat_partition *partition = leat_partition_find(core, opener->refs[i]);
         if (partition == NULL || partition->log == NULL) continue;
