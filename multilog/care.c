@@ -345,7 +345,7 @@ void log_step_end(struct leat_log *log)
     /* SUBTLE: the log rests from here on, because its copies are released next, which takes turns. Before, a trim
      * entry was due in one of these turns and was committed, and the log was destroyed while the commit was under
      * way. */
-    log->resting |= log->ending == LOG_RELEASING;
+    log->resting |= log->ending == LOG_RELEASING && !LEAT_BUG(RELEASED_TRIMS);
     log->on_end = NULL;
     on_end(log->on_end_arg, log);
 }
