@@ -144,17 +144,19 @@ const char *sim_fault_name(enum sim_fault fault);
 void sim_fault_struck(struct sim_world *world, enum sim_fault fault);
 
 /* ---- events ---- */
-struct sim_due { /* of the queue: its order beside the event, so that it is not looked up */
-    uint64_t at_us, order;
-    struct sim_event *event;
-};
-struct sim_event {
-    uint64_t at_us, order;
+struct sim_event { /* a cache line */
+    _Alignas(64) uint64_t at_us;
     struct sim_actor *actor; /* NULL: the world's own, run as soon as its time comes */
     void (*run)(struct sim_world *world, struct sim_event *event);
     void *a, *b;
     uint64_t n;
     struct sim_event *next;
+};
+/* Events in the order of scheduling; see world.c. */
+enum { SIM_BUCKETS = 65 };
+struct sim_bucket {
+    struct sim_event *first, *last;
+    uint64_t first_us; /* the least time; of an empty bucket: undefined */
 };
 enum { SIM_FAIL_TEXT_BYTES = 512 };
 
@@ -182,12 +184,11 @@ struct sim_world {
     uint64_t seed, now_us;
     int64_t wall_base_ms;
     struct sim_rng schedule, net, disk, fault, work;
-    struct sim_due *heap;
-    size_t heap_count, heap_capacity;
+    struct sim_bucket buckets[SIM_BUCKETS];
+    uint64_t buckets_from_us, buckets_used; /* bits: bucket 1 is bit 0 */
     uint64_t next_order, event_count;
     uint64_t dice_turn; /* on_dice is called when event_count comes to that; 0: not */
     void (*on_dice)(struct sim_world *world);
-    struct sim_event *line_first, *line_last; /* due now, behind those of the heap that are, too */
     struct sim_event *free_events;
     struct sim_event_block *event_blocks;
     uint64_t trace_hash;

@@ -10,7 +10,6 @@
 #include "base/assert.h"
 
 enum {
-    HEAP_CHILDREN = 4,
     EVENTS_AT_ONCE = 255, /* allocated */
     SPINS_MAX = 8,        /* steps more that a time that has come asks for: none takes so many */
 };
@@ -22,9 +21,9 @@ enum { CHECKED_OF_EVENTS = 1 };
 enum { CHECKED_OF_EVENTS = 13 };
 #endif
 
-struct sim_event_block { /* a cache line each */
+struct sim_event_block {
     struct sim_event_block *next;
-    struct sim_event events[EVENTS_AT_ONCE] __attribute__((aligned(64)));
+    struct sim_event events[EVENTS_AT_ONCE];
 };
 _Static_assert(sizeof(struct sim_event) == 64, "a cache line");
 
@@ -66,7 +65,6 @@ void sim_world_destroy(struct sim_world **world_at)
         next = block->next;
         free(block);
     }
-    free(world->heap);
     free(world);
     *world_at = NULL;
 }
@@ -100,50 +98,6 @@ void sim_hash(struct sim_world *world, uint64_t value)
     world->trace_hash ^= world->trace_hash >> 29;
 }
 
-static bool due_before(const struct sim_due *a, const struct sim_due *b)
-{
-    /* No branch: nobody can guess which is first. */
-    return (a->at_us < b->at_us) | ((a->at_us == b->at_us) & (a->order < b->order));
-}
-
-static void heap_push(struct sim_world *world, struct sim_event *event)
-{
-    if (world->heap_count == world->heap_capacity) {
-        world->heap_capacity = world->heap_capacity ? 2 * world->heap_capacity : 1024;
-        world->heap = realloc(world->heap, world->heap_capacity * sizeof *world->heap);
-        LEAT_ASSERT(world->heap != NULL);
-    }
-    struct sim_due *heap = world->heap, due = {event->at_us, event->order, event};
-    size_t at = world->heap_count++;
-    while (at > 0) {
-        size_t parent = (at - 1) / HEAP_CHILDREN;
-        if (!due_before(&due, &heap[parent])) break;
-        heap[at] = heap[parent];
-        at = parent;
-    }
-    heap[at] = due;
-}
-
-static struct sim_event *heap_pop(struct sim_world *world)
-{
-    struct sim_due *heap = world->heap, last = heap[--world->heap_count];
-    struct sim_event *top = heap[0].event;
-    size_t at = 0, count = world->heap_count;
-    for (;;) {
-        size_t first = HEAP_CHILDREN * at + 1, end = first + HEAP_CHILDREN;
-        if (first >= count) break;
-        if (end > count) end = count;
-        size_t child = first;
-        for (size_t i = first + 1; i < end; i++)
-            child = due_before(&heap[i], &heap[child]) ? i : child;
-        if (!due_before(&heap[child], &last)) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    if (count) heap[at] = last;
-    return top;
-}
-
 static void event_free(struct sim_world *world, struct sim_event *event)
 {
     event->next = world->free_events;
@@ -165,26 +119,54 @@ static struct sim_event *event_new(struct sim_world *world, uint64_t at_us)
     if (!world->free_events) events_make(world);
     struct sim_event *event = world->free_events;
     world->free_events = event->next;
-    *event = (struct sim_event){.at_us = at_us, .order = world->next_order++};
+    *event = (struct sim_event){.at_us = at_us};
+    world->next_order++;
     return event;
 }
 
-/* What is due at once waits in a line of its own: whatever else is due now was there before it. More
- * than half of all events are. */
-static void line_put(struct sim_world *world, struct sim_event *event)
+/* ---- the queue ---- */
+
+/* A radix heap: no event is put that is due before an event that was taken. Bucket 0 has the events that are due at
+ * buckets_from_us, bucket N those whose time differs from buckets_from_us in bit N - 1 and in no higher bit. So all
+ * events of a bucket are due before the events of each higher bucket. Events of one time always share a bucket, and keep
+ * their order: that is the order of scheduling. */
+
+static void queue_put(struct sim_world *world, struct sim_event *event)
 {
-    if (world->line_last)
-        world->line_last->next = event;
-    else
-        world->line_first = event;
-    world->line_last = event;
+    uint64_t differs = event->at_us ^ world->buckets_from_us;
+    unsigned at = differs ? 64 - (unsigned)__builtin_clzll(differs) : 0;
+    struct sim_bucket *bucket = &world->buckets[at];
+    event->next = NULL;
+    if (bucket->first) {
+        bucket->last->next = event;
+        if (event->at_us < bucket->first_us) bucket->first_us = event->at_us;
+    } else {
+        bucket->first = event;
+        bucket->first_us = event->at_us;
+        if (at) world->buckets_used |= 1ull << (at - 1);
+    }
+    bucket->last = event;
 }
 
-static struct sim_event *line_take(struct sim_world *world)
+/* The next event in order, if it is due by then. */
+static struct sim_event *queue_take(struct sim_world *world, uint64_t until_us)
 {
-    struct sim_event *event = world->line_first;
-    world->line_first = event->next;
-    if (!world->line_first) world->line_last = NULL;
+    struct sim_bucket *due = &world->buckets[0];
+    if (!due->first) {
+        if (!world->buckets_used) return NULL;
+        struct sim_bucket *bucket = &world->buckets[1 + __builtin_ctzll(world->buckets_used)];
+        if (bucket->first_us > until_us) return NULL;
+        struct sim_event *event = bucket->first;
+        bucket->first = NULL;
+        world->buckets_used &= world->buckets_used - 1;
+        world->buckets_from_us = bucket->first_us;
+        for (struct sim_event *next; event; event = next) {
+            next = event->next;
+            queue_put(world, event);
+        }
+    }
+    struct sim_event *event = due->first;
+    due->first = event->next;
     return event;
 }
 
@@ -194,10 +176,7 @@ struct sim_event *sim_world_at(struct sim_world *world, uint64_t at_us,
     struct sim_event *event = event_new(world, at_us < world->now_us ? world->now_us : at_us);
     event->run = run;
     event->a = a;
-    if (event->at_us == world->now_us)
-        line_put(world, event);
-    else
-        heap_push(world, event);
+    queue_put(world, event);
     return event;
 }
 
@@ -353,19 +332,11 @@ static void inbox_put(struct sim_world *world, struct sim_event *event)
     turn_at(actor, actor->free_at_us > world->now_us ? actor->free_at_us : world->now_us);
 }
 
-/* The next one in order, if it is due by then. */
-static struct sim_event *next_due(struct sim_world *world, uint64_t until_us)
-{
-    bool any = world->heap_count != 0;
-    if (world->line_first && !(any && world->heap[0].at_us == world->now_us))
-        return line_take(world);
-    return any && world->heap[0].at_us <= until_us ? heap_pop(world) : NULL;
-}
-
 void sim_world_run(struct sim_world *world, uint64_t until_us, const bool *stop)
 {
+    uint64_t due_us = until_us > world->now_us ? until_us : world->now_us;
     while (!world->failure[0] && !(stop && *stop)) {
-        struct sim_event *event = next_due(world, until_us);
+        struct sim_event *event = queue_take(world, due_us);
         if (!event) break;
         LEAT_ASSERT(event->at_us >= world->now_us);
         world->now_us = event->at_us;
