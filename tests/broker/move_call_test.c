@@ -148,13 +148,14 @@ static void drains(struct leat_stream **by_id)
     it.self.info.draining = true;
 }
 
-/* Goal: a drained node gives its streamlets to the node that owns the fewest, one after the other; what the table of
- * nodes says of their streamlets is old, and does not count. */
+/* Goal: a drained node gives its streamlets, the first of its table first, to the node that owns the fewest, of equals
+ * to the node with the lowest incarnation. What the table of nodes says of their streamlets is old, and does not
+ * count. */
 static void drained_node_gives_its_streamlets_away(void **state)
 {
     (void)state;
     enum { MORE = TARGET + 1, LESS, DOWN, DRAINED, OTHERS = 6 };
-    static const uint64_t owners[OTHERS] = {TARGET, TARGET, MORE, MORE, LESS, MORE};
+    static const uint64_t owners[OTHERS] = {TARGET, TARGET, MORE, MORE, LESS, ALONE_SELF};
     struct leat_stream *by_id[2], other = {.published = true};
     static struct leat_member more, less, down, drained;
     drains(by_id);
@@ -179,8 +180,8 @@ static void drained_node_gives_its_streamlets_away(void **state)
     drained.info.draining = true;
     core->members.rows[core->members.count++] = &down;
     core->members.rows[core->members.count++] = &drained;
-    core->members.rows[core->members.count++] = &more;
     core->members.rows[core->members.count++] = &less;
+    core->members.rows[core->members.count++] = &more;
     leat_movers_tick(core);
     assert_said("mail to 0\n");
     struct leat_mover *mover = core->movers->drain;
@@ -198,13 +199,14 @@ static void drained_node_gives_its_streamlets_away(void **state)
     said_enough();
     alone.desc->streamlets[0].owner = ALONE_SELF;
     alone.desc->streamlets[1].owner = LESS;
-    other.desc->streamlets[0].owner = LESS;
+    other.desc->streamlets[3].owner = other.desc->streamlets[4].owner = ALONE_SELF;
     coordinators_say(LEAT_OK, 12);
     assert_said("node log info: stream 7, streamlet 1 goes to node less, epoch 12\n"
                 "timer stops\nmail to 0\n");
     assert_non_null(core->movers->drain);
     assert_int_equal(core->movers->drain->streamlet, 0);
-    assert_string_equal(core->movers->drain->target, it.target.info.name); /* the fewest now */
+    assert_int_equal(core->movers->drain->stream, ALONE_STREAM);
+    assert_string_equal(core->movers->drain->target, "more"); /* the fewest now, as "less" */
     assert_int_equal(core->movers->drain_ticks, 0);
     alone.mail_count = 0;
     leat_movers_fini(core);

@@ -268,6 +268,10 @@ static void other_nodes_are_asked_once_memory_has_it_no_more(void **state)
     said_enough();
     alone_deliver_all();
     assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
+    pulled(LEAT_E_NOT_FOUND);
+    alone_deliver_all();
+    later(LEAT_REPAIR_AGAIN_US); /* no disk refused anything since */
+    assert_said("pull 7/1/1 segment 4 5000:7 of 2 nodes\n");
     end();
 }
 

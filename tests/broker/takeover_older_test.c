@@ -373,6 +373,29 @@ static void hole_in_front_of_a_jump_is_none(void **state)
     ends();
 }
 
+/* Goal: a search that pauses goes behind the others only where there are more searches than places. */
+static void search_that_pauses_makes_room_where_others_wait(void **state)
+{
+    (void)state;
+    for (uint32_t more = 0; more < 2; more++) {
+        begin();
+        for (uint32_t i = 0; i < LEAT_TAKEOVER_OLDER_MAX + more; i++) {
+            struct leat_takeover *takeover = takeover_create(
+                &alone.cores[HOME], (struct leat_log_ref){7, 1, i}, (struct leat_epoch){6});
+            takeover->state = TAKEOVER_OLDER;
+            takeover_send(takeover);
+        }
+        alone_deliver_all();
+        struct leat_list *all = &alone.cores[0].takeovers->all, *first = all->next;
+        takeover_pause(LEAT_CONTAINER(first, struct leat_takeover, link), TICK);
+        assert_int_equal(first == all->prev, more);
+        assert_int_equal(first == all->next, !more);
+        leat_takeovers_fini(&alone.cores[0]);
+        said_enough();
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +411,7 @@ int main(void)
         cmocka_unit_test(start_of_the_one_behind_is_damaged),
         cmocka_unit_test(gap_before_a_lost_segment_ends_no_pass),
         cmocka_unit_test(hole_in_front_of_a_jump_is_none),
+        cmocka_unit_test(search_that_pauses_makes_room_where_others_wait),
     };
     return cmocka_run_group_tests_name("broker takeover_older", tests, NULL, NULL);
 }

@@ -23,13 +23,18 @@ static struct leat_core *lacks_logs(void)
 static void missing_logs_are_sought_in_all_buckets(void **state)
 {
     (void)state;
-    struct leat_core *core = lacks_logs();
-    it.by_id[0][0] = NULL;
-    it.by_id[0][core->data->stream_mask] = &it.streams[0];
-    leat_walk_make_missing(core);
-    assert_said(MADE);
-    assert_false(core->missing->under_way);
-    end();
+    for (unsigned comes_up = 0; comes_up < 2; comes_up++) {
+        struct leat_core *core = lacks_logs();
+        it.by_id[0][0] = NULL;
+        it.by_id[0][core->data->stream_mask] = &it.streams[0];
+        if (comes_up)
+            leat_walk_on_adopted(core);
+        else
+            leat_walk_make_missing(core);
+        assert_said(MADE);
+        assert_false(core->missing->under_way);
+        end();
+    }
 }
 
 /* Goal: a search that is cut off amid a stream goes on with this stream, and not with the first of its bucket. */
