@@ -319,6 +319,27 @@ static void ends_turn(void)
     leat_coordinator_actor.on_turn_end(coordinator);
 }
 
+void leat_machine_check(const struct leat_machine *machine)
+{
+    assert_ptr_equal(machine, &coordinator->machine);
+    trace("check the tables\n");
+}
+void leat_links_check(const struct leat_links *links)
+{
+    assert_ptr_equal(links, coordinator->links);
+    trace("check the links\n");
+}
+/* Goal: the tables are checked after a turn, and the links of a coordinator that has links. */
+static void a_turn_is_checked(void **state)
+{
+    (void)state;
+    leat_coordinator_actor.check(coordinator);
+    TRACE_IS("check the tables\ncheck the links\n");
+    coordinator->links = NULL;
+    leat_coordinator_actor.check(coordinator);
+    TRACE_IS("check the tables\n");
+}
+
 static void a_turn_ends(void **state)
 {
     (void)state;
@@ -422,6 +443,7 @@ int main(void)
         OPENED_TEST(who_leads_changes),
         OPENED_TEST(a_failure_of_rafts_ends_all_requests),
         OPENED_TEST(a_configuration_comes),
+        OPENED_TEST(a_turn_is_checked),
         OPENED_TEST(a_turn_ends),
         OPENED_TEST(ready_is_when_what_was_asked_is_applied),
         OPENED_TEST(a_tick_comes_again_and_again),
