@@ -184,7 +184,7 @@ static void timer_is_checked(void **state)
     (void)state;
     static const char armed[] = "!due || leat_timer_armed(&groups->timer)";
     BROKEN(armed, groups.timer.heap_index_plus_1 = 0);
-    for (unsigned due = 0; due < 6; due++) {
+    for (unsigned due = 0; due < 7; due++) {
         sound();
         requests_end();
         groups.timer.heap_index_plus_1 = 0;
@@ -195,8 +195,16 @@ static void timer_is_checked(void **state)
         groups.unread = due == 3;
         if (due == 4) leat_list_push_back(&groups.reading, &read_->link);
         groups.shares.all = due == 4;
-        if (due != 5) groups.group_count = 0; /* a session may end */
+        if (due < 5) groups.group_count = 0;
+        if (due == 5) groups.group_count = 1; /* a session may end */
+        if (due == 6) {                       /* and nothing is due in the group after this one */
+            classic.phase = LEAT_CLASSIC_EMPTY;
+            classic.member_count = 0;
+            classic.memory_bytes = 0;
+        }
         assert_broken(due ? armed : NULL, leat_groups_check(&groups));
+        groups.life = LIFE_WAKING; /* no session ends before the table is read */
+        assert_broken(due && due < 5 ? armed : NULL, leat_groups_check(&groups));
     }
 }
 

@@ -13,7 +13,7 @@
 enum { WAITS, IS_UP, IS_STRANGE, LINKS };
 
 static struct leat_links links;
-static struct leat_link made[LINKS], *table[LINKS + 1];
+static struct leat_link made[LINKS], *table[LINKS + 2]; /* the last row is past the table */
 static struct leat_link *waits = &made[WAITS], *up = &made[IS_UP], *strange = &made[IS_STRANGE];
 static struct leat_link_call calls[2];
 static struct leat_link_handler handler;
@@ -32,7 +32,7 @@ static void sound(void)
                                 .table = table,
                                 .table_capacity = LINKS + 1,
                                 .count = LINKS};
-    table[LINKS] = NULL;
+    table[LINKS] = table[LINKS + 1] = NULL;
     links.timer.heap_index_plus_1 = 1;
     leat_list_init(&links.strangers);
     for (uint32_t i = 0; i < LINKS; i++) {
@@ -138,6 +138,8 @@ static void connections_are_checked(void **state)
     TWO_UP(earlier, (void)0);
     TWO_UP(earlier, waits->opener.connection = 4);
     TWO_UP(NULL, waits->state = LINK_CLOSING);
+    TWO_UP(NULL, up->state = LINK_CLOSING);
+    TWO_UP(NULL, table[LINKS + 1] = waits, table[WAITS] = NULL, links.count--);
     TWO_UP(NULL, waits->opener.link = 8);
     TWO_UP(NULL, waits->opener.link = up->opener.link = 0);
     TWO_UP(NULL, waits->peer.incarnation = 6);

@@ -383,10 +383,13 @@ static void hello_of_an_earlier_connection_is_refused(void **state)
         {LINK_CLOSING, {1, 2}, false},
     };
     struct leat_link other = {.links = &links, .peer = {.node = "pppp", .incarnation = 22}};
-    struct leat_link *table[] = {NULL, &other};
+    struct leat_link *table[2] = {0};
     links.table = table;
     links.table_capacity = 2;
-    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (unsigned k = 0; k < 2 * sizeof rows / sizeof *rows; k++) {
+        unsigned i = k / 2;
+        table[k % 2] = &other;
+        table[1 - k % 2] = NULL;
         says(false);
         said.fields += said.more = 2; /* connection 1 of link 1 */
         other.state = rows[i].state;
