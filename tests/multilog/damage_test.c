@@ -385,6 +385,32 @@ static void damaged_segments_are_asked_for_again_without_a_reader(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: the log's care asks for a damaged segment only if a question could not be asked before, and if the segment is
+ * closed, stays, and waits for no answer and has none. */
+static void care_asks_for_no_other_segment(void **state)
+{
+    (void)state;
+    enum { ASKED, ALL_SOUGHT, LOST, OPEN, DROPPING, CASES };
+    struct fake *fake = log_of(4);
+    struct log_slot *slot = log_slot_at(fake->log, 0);
+    const struct log_slot before = *slot;
+    fake->log->options.events.on_damaged = on_damaged;
+    others_are_asked = LEAT_OK;
+    leat_segment_damage_found(slot->seg);
+    for (unsigned i = 0; i < CASES; i++) {
+        repairs_asked = 0;
+        fake->log->unsought = i != ALL_SOUGHT;
+        slot->closed = i != OPEN;
+        slot->dropping = i == DROPPING;
+        if (i == LOST) slot->repair = LOG_REPAIR_LOST;
+        log_repairs_ask(fake->log);
+        assert_int_equal(repairs_asked, i == ASKED);
+        assert_false(fake->log->unsought);
+        *slot = before;
+    }
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +422,7 @@ int main(void)
         cmocka_unit_test(damage_is_told_only_where_nobody_has_the_segment),
         cmocka_unit_test(reporter_of_damage_hears_whether_it_is_lost),
         cmocka_unit_test(damaged_segments_are_asked_for_again_without_a_reader),
+        cmocka_unit_test(care_asks_for_no_other_segment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,25 +13,27 @@
 
 /* A replica that a node writes to, a replica that is being opened, and a replica that was found at the start. */
 enum { OPEN, OPENING, FOUND, REPLICAS };
+enum { LOOKED_AT = 16, MANY }; /* so many are looked at where the build is no slow one */
 
 static struct leat_backup backup;
 static struct backup_writer writer;
-static struct replica reps[REPLICAS], *slots[REPLICAS + 1];
-static struct leat_segment segs[REPLICAS];
-static uint32_t generations[REPLICAS + 1];
+static struct replica reps[MANY], *slots[MANY + 1];
+static struct leat_segment segs[MANY];
+static uint32_t generations[MANY + 1];
 static uint8_t arena[64], pool[64];
 static struct leat_rmem_arena rmem;
 static struct leat_list bucket, fence;
 
 static struct replica *written = &reps[OPEN], *opening = &reps[OPENING], *found = &reps[FOUND];
 
-static void sound(void)
+/* Replicas after the third were found, too. */
+static void sound_of(uint32_t count)
 {
     backup = (struct leat_backup){.slots = slots,
                                   .generations = generations,
-                                  .slot_count = REPLICAS + 1,
-                                  .slot_free_hint = REPLICAS,
-                                  .replica_count = REPLICAS,
+                                  .slot_count = count + 1,
+                                  .slot_free_hint = count,
+                                  .replica_count = count,
                                   .writer_count = 1,
                                   .opening_bytes = 1};
     leat_list_init(&backup.writers);
@@ -45,7 +47,7 @@ static void sound(void)
                                     .ready = true,
                                     .replicas = 2};
     leat_list_push_back(&backup.writers, &writer.link);
-    for (uint32_t i = 0; i < REPLICAS; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         segs[i] = (struct leat_segment){.state = LEAT_SEGMENT_OPEN,
                                         .role = LEAT_SEGMENT_REPLICA,
                                         .buffer = arena + i,
@@ -56,14 +58,19 @@ static void sound(void)
         reps[i] = (struct replica){.backup = &backup,
                                    .handle = (uint64_t)7 << 32 | (i + 1),
                                    .seg = i == OPENING ? NULL : &segs[i],
-                                   .writer = i == FOUND ? NULL : &writer,
+                                   .writer = i >= FOUND ? NULL : &writer,
                                    .busy = i == OPENING,
                                    .flushed = 100};
         leat_list_push_back(&backup.replicas, &reps[i].link);
         leat_list_init(&reps[i].by_log);
         if (i != OPENING) leat_list_push_back(&bucket, &reps[i].by_log);
     }
-    slots[REPLICAS] = NULL;
+    slots[count] = NULL;
+}
+
+static void sound(void)
+{
+    sound_of(REPLICAS);
 }
 
 /* The writer is fenced, and its replicas have left its arena. */
@@ -93,6 +100,7 @@ static void table_is_checked(void **state)
     BROKEN("sums->replicas == backup->replica_count", leat_list_remove(&found->link));
     BROKEN("backup->slot_free_hint <= backup->replica_count", backup.slot_free_hint = REPLICAS + 1);
     BROKEN("(sums->opening == 0) == (backup->opening_bytes == 0)", backup.opening_bytes = 0);
+    BROKEN(NULL, opening->writer = NULL, writer.replicas = 1, backup.opening_bytes = 0);
     BROKEN("(sums->opening == 0) == (backup->opening_bytes == 0)", opening->seg = &segs[OPENING],
            leat_list_push_back(&bucket, &opening->by_log));
 }
@@ -122,6 +130,23 @@ static void replica_is_checked(void **state)
     BROKEN(moving, written->move_wanted = true, written->busy = 1);
     BROKEN(moving, is_fenced(), written->move_wanted = true);
     BROKEN(moving, is_fenced(), found->move_wanted = true, found->busy = 1);
+}
+
+/* Goal: of more than 16 replicas the check looks at the last 16; a slow build looks at all. */
+static void last_replicas_are_checked(void **state)
+{
+    (void)state;
+    static const char owned[] = "seg->log_pointer == rep";
+    for (uint32_t count = LOOKED_AT; count <= MANY; count++) {
+        sound_of(count);
+        assert_broken(NULL, leat_backup_check(&backup));
+        segs[OPEN].log_pointer = NULL; /* of the replica that came first */
+#ifdef LEAT_SLOW_CHECKS
+        assert_broken(owned, leat_backup_check(&backup));
+#else
+        assert_broken(count <= LOOKED_AT ? owned : NULL, leat_backup_check(&backup));
+#endif
+    }
 }
 
 /* Goal: a segment is looked at only while no request for it is under way. */
@@ -211,9 +236,10 @@ static void writer_is_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_is_checked),     cmocka_unit_test(replica_is_checked),
-        cmocka_unit_test(segment_is_checked),   cmocka_unit_test(fence_is_checked),
-        cmocka_unit_test(counters_are_checked), cmocka_unit_test(writer_is_checked),
+        cmocka_unit_test(table_is_checked),          cmocka_unit_test(replica_is_checked),
+        cmocka_unit_test(last_replicas_are_checked), cmocka_unit_test(segment_is_checked),
+        cmocka_unit_test(fence_is_checked),          cmocka_unit_test(counters_are_checked),
+        cmocka_unit_test(writer_is_checked),
     };
     return cmocka_run_group_tests_name("backup check", tests, NULL, NULL);
 }
