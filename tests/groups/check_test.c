@@ -224,6 +224,29 @@ static void group_is_checked(void **state)
     BROKEN("counted.memory_bytes == group->memory_bytes", native.memory_bytes++);
 }
 
+/* Goal: the bytes of a group with more than 16 logs are counted in slow builds only. */
+static void bytes_of_few_logs_are_counted(void **state)
+{
+    (void)state;
+    enum { COUNTED = 16, MANY };
+    static const char counted[] = "counted.bytes == group->bytes";
+    static struct leat_group_log logs[MANY];
+    for (uint32_t count = COUNTED; count <= MANY; count++) {
+        sound();
+        native.logs = logs;
+        native.log_room = MANY;
+        native.log_count = count;
+        leat_group_bytes_count(&native);
+        assert_broken(NULL, leat_groups_check(&groups));
+        native.bytes++;
+#ifdef LEAT_SLOW_CHECKS
+        assert_broken(counted, leat_groups_check(&groups));
+#else
+        assert_broken(count <= COUNTED ? counted : NULL, leat_groups_check(&groups));
+#endif
+    }
+}
+
 static void native_members_are_checked(void **state)
 {
     (void)state;
@@ -283,6 +306,7 @@ int main(void)
         cmocka_unit_test(broken_home_is_checked),
         cmocka_unit_test(timer_is_checked),
         cmocka_unit_test(group_is_checked),
+        cmocka_unit_test(bytes_of_few_logs_are_counted),
         cmocka_unit_test(native_members_are_checked),
         cmocka_unit_test(classic_members_are_checked),
     };
