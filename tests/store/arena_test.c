@@ -197,7 +197,8 @@ static void start_frees_incomplete_replicas_and_reservations(void **state)
 }
 
 /* Goal: the first one-sided write of a writer that died during the write arrives in part. Such bytes are a reservation;
- * the same bytes are damage in a segment with acked entries. */
+ * the same bytes are damage in a segment with acked entries. A whole header that says something else is no part of a
+ * write: damage, too. */
 static void start_tells_a_torn_first_write_from_a_damaged_header(void **state)
 {
     (void)state;
@@ -216,12 +217,21 @@ static void start_tells_a_torn_first_write_from_a_damaged_header(void **state)
     struct leat_scan scan;
     leat_scan_segment(damaged->seg->buffer, damaged->seg->capacity, &scan);
     assert_true(!scan.has_header && scan.acked_bytes > 0);
+    struct mine *other = replica_new(&side, LEAT_DURABILITY_MEMORY, false);
+    struct leat_segment_header header = header_of(other, other->seg->capacity / 2);
+    leat_entry_writer_init(&other->writer, other->seg->buffer, other->seg->capacity);
+    put(other, LEAT_ENTRY_SEGMENT, &header, sizeof header);
+    write_start(other);
+    leat_scan_segment(other->seg->buffer, other->seg->capacity, &scan);
+    assert_true(scan.has_header && scan.acked_bytes == 0);
     reopen_with(bench, &side);
     size_t count;
     const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
-    assert_int_equal(count, 1);
-    assert_int_equal(found[0].kind, LEAT_FOUND_LOST);
-    assert_int_equal(found[0].seg->id.v, damaged->id.v);
+    assert_int_equal(count, 2);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(found[i].kind, LEAT_FOUND_LOST);
+        assert_int_equal(found[i].seg->id.v, (i ? other : damaged)->id.v);
+    }
     side_fini(&side);
 }
 
