@@ -196,6 +196,25 @@ static void start_frees_incomplete_replicas_and_reservations(void **state)
     side_fini(&side);
 }
 
+/* Goal: a segment that no actor has since the start leaves memory after its flush, out of an arena, too. */
+static void flushed_segment_without_owner_leaves_its_arena(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(12);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *mine = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    mine->seg->owner_actor = LEAT_ACTORS;
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 60000);
+    assert_true(mine->seg->flushed);
+    assert_null(mine->seg->buffer);
+    assert_int_equal(leat_held_of(mine->seg)->where, LEAT_HELD_NOWHERE);
+    side_fini(&side);
+}
+
 /* Goal: the first one-sided write of a writer that died during the write arrives in part. Such bytes are a reservation;
  * the same bytes are damage in a segment with acked entries. A whole header that says something else is no part of a
  * write: damage, too. */
@@ -659,6 +678,7 @@ int main(void)
         cmocka_unit_test(pool_that_is_given_back_all_waits_for_nothing),
         cmocka_unit_test(start_hibernates_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
+        cmocka_unit_test(flushed_segment_without_owner_leaves_its_arena),
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
         cmocka_unit_test(start_puts_no_others_bytes_into_a_replicas_place),
         cmocka_unit_test(start_tells_replicas_from_own_segments),
