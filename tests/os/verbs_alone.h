@@ -107,8 +107,9 @@ static struct {
         void *user;
     } watches[WATCHES];
     unsigned watch_count, polls;
-    int flags;                 /* of each descriptor */
-    uint8_t told[PRIVATE_MAX]; /* what connect or accept says last */
+    int flags;                  /* of each descriptor */
+    uint8_t told[PRIVATE_MAX];  /* what connect or accept says last */
+    uint8_t heard[PRIVATE_MAX]; /* ... and the other side */
     struct ibv_cq *due[EVENTS_MAX];
     unsigned due_count;
     struct leat_mail *mails[8];
@@ -165,12 +166,15 @@ static inline void address_trace(const struct sockaddr *at)
     char text[INET6_ADDRSTRLEN] = "?";
     if (at->sa_family == AF_INET) {
         const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)at;
+        for (unsigned i = 0; i < sizeof four->sin_zero; i++)
+            assert_int_equal(four->sin_zero[i], 0);
         trace(" %s:%u", inet_ntop(AF_INET, &four->sin_addr, text, sizeof text),
               ntohs(four->sin_port));
         return;
     }
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)at;
     assert_int_equal(at->sa_family, AF_INET6);
+    assert_int_equal(six->sin6_flowinfo, 0);
     trace(" [%s%%%u]:%u", inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text),
           six->sin6_scope_id, ntohs(six->sin6_port));
 }

@@ -64,7 +64,8 @@ static inline void event_comes(struct rdma_cm_id *id, enum rdma_cm_event_type ty
     assert_true(bytes <= sizeof event->told);
     event->event.id = id;
     event->event.event = type;
-    if (bytes) memcpy(event->told, told, bytes);
+    if (bytes) memcpy(played.heard, told, bytes); /* what was heard before follows it */
+    memcpy(event->told, played.heard, sizeof event->told);
     event->event.param.conn.private_data = event->told;
     event->event.param.conn.private_data_len = (uint8_t)bytes;
     leat_list_push_back(&channel->events, &event->link);

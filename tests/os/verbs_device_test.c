@@ -52,11 +52,21 @@ static void verbs_opens_on_an_address_of_the_host(void **state)
     grant_is(AF_INET, "10.0.0.1", 0);
     leat_os_verbs_actor_close(&rmem, &store); /* another's */
     TRACE_IS("");
-    store.number = LEAT_CORES_MAX; /* no core */
-    rmem.verbs->writers[3] = NULL;
+    static struct {
+        struct os_verbs verbs;
+        const void *after;
+    } longer;
+    struct os_verbs *verbs = rmem.verbs;
+    longer.after = &longer; /* what follows the ports of cores is none */
+    rmem.verbs = &longer.verbs;
+    store.number = LEAT_CORES_MAX;
     leat_os_verbs_actor_close(&rmem, &store);
+    assert_ptr_equal(longer.after, &longer);
+    rmem.verbs = verbs;
     leat_os_verbs_actor_close(&rmem, &actor);
     TRACE_IS("watch 101 ends\n");
+    rmem.verbs->writers[0] =
+        (struct os_verbs_writer *)&store; /* what follows the pool's table is no region */
     leat_os_verbs_close(&rmem);
     TRACE_IS("cq 1 ends\npd ends\n" CLOSED);
     leat_os_verbs_close(&rmem); /* there is none */

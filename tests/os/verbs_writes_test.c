@@ -197,6 +197,29 @@ static void verbs_write_waits_for_keys(void **state)
     closes(target);
 }
 
+/* Goal: the table may have a hole; a write that waits for keys stays first, before what came later. */
+static void verbs_write_waits_for_the_key_of_each_step(void **state)
+{
+    (void)state;
+    struct leat_rmem_target *target = opens(4);
+    verbs_of(target)->keys[1] = 0;
+    for (unsigned i = 0; i < LEAT_RMEM_WINDOW; i++)
+        (void)writes_ten(target, "w", 0);
+    trace_begin();
+    (void)writes_ten(target, "x", 2 * STEP - 5);
+    (void)writes_ten(target, "y", 2 * STEP);
+    (void)writes_ten(target, "z", STEP - 5);
+    done_is(target, &writes[0], "w done 0\n" READS(1, 1002));
+    keys_come(target, 4);
+    TRACE_IS("mail\nwrite 1 0x107fffffb/502: source+0 5/1001\n"
+             "write 1 0x108000000/503: source+5 5/1001 x told\n");
+    done_is(target, &writes[1], "w done 0\nwrite 1 0x108000000/503: source+0 10/1001 y told\n");
+    done_is(target, &writes[2],
+            "w done 0\nwrite 1 0x103fffffb/501: source+0 5/1001\n"
+            "write 1 0x104000000/502: source+5 5/1001 z told\n");
+    closes(target);
+}
+
 /* Goal: a second table changes nothing for who waits for none. */
 static void verbs_table_may_come_again(void **state)
 {
@@ -582,6 +605,7 @@ int main(void)
         VERBS_TEST(verbs_write_across_steps_is_two_requests),
         VERBS_TEST(verbs_write_comes_from_several_regions),
         VERBS_TEST(verbs_write_waits_for_keys),
+        VERBS_TEST(verbs_write_waits_for_the_key_of_each_step),
         VERBS_TEST(verbs_table_may_come_again),
         VERBS_TEST(verbs_write_waits_for_the_pool),
         VERBS_TEST(verbs_window_is_bounded),
