@@ -113,6 +113,17 @@ static void verbs_takes_sources(void **state)
     assert_int_equal(
         leat_os_verbs_local_key(&rmem, pool.base + LEAT_RMEM_STEPS_MAX * STEP - 1, &key, &bytes),
         VERBS_KEY_LATER);
+    struct os_verbs_arena registered = {.steps = {rmem.verbs->sources[1].mr}};
+    struct os_rmem_arena arena = {.port.limit_bytes = STEP, .verbs = &registered};
+    rmem.arenas[0] = &arena; /* one of this host's own, on either side of the pool */
+    for (unsigned i = 0; i < 2; i++) {
+        arena.port.base = i ? pool.base + pool.limit_bytes : (uint8_t *)STEP;
+        assert_int_equal(leat_os_verbs_local_key(&rmem, arena.port.base + 3, &key, &bytes),
+                         VERBS_KEY_KNOWN);
+        assert_int_equal(key, 1002);
+        assert_int_equal(bytes, STEP - 3);
+    }
+    rmem.arenas[0] = NULL;
     world.actors[LEAT_ACTOR_STORE] = NULL;
     assert_int_equal(leat_os_verbs_local_key(&rmem, pool.base, &key, &bytes), VERBS_KEY_NONE);
     world.actors[LEAT_ACTOR_STORE] = &store;

@@ -84,6 +84,7 @@ static void verbs_opens_on_an_ipv6_address(void **state)
     TRACE_IS(FOUND "id of 101\nbind 1 [fe80::1:2:3:4%9]:0\nlisten 1 64\nnames end\n"
                    "pd\ncq of 16\nwatch 101\n");
     grant_is(AF_INET6, "fe80::1:2:3:4", 9);
+    assert_null(rmem.verbs->sources[0].base); /* what follows the grant */
     device_closes();
 }
 
