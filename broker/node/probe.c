@@ -139,7 +139,7 @@ bool leat_node_takeover_next(const struct leat_node *node, struct leat_takeover_
         .ref = takeover->ref,
         .epoch = takeover->epoch,
         .segment = takeover->segment,
-        .waits = takeover->busy || takeover->seg || takeover->behind || takeover->over,
+        .waits = takeover->busy || takeover->seg || takeover->queued || takeover->replaced,
     };
     return true;
 }

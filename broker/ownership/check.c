@@ -11,8 +11,8 @@ static void log_check(const struct leat_list *all, struct leat_log_ref ref)
     for (const struct leat_list *it = all->next; it != all; it = it->next) {
         const struct leat_takeover *takeover = LEAT_CONTAINER(it, const struct leat_takeover, link);
         if (!leat_log_ref_equal(takeover->ref, ref)) continue;
-        going += !takeover->behind;
-        lasting += !takeover->over;
+        going += !takeover->queued;
+        lasting += !takeover->replaced;
     }
     LEAT_ASSERT_CMP(going, ==, 1);
     LEAT_ASSERT(lasting > 0);
@@ -29,9 +29,9 @@ void leat_takeovers_check(const struct leat_core *core)
         LEAT_ASSERT(takeover->seg == NULL || takeover->state == TAKEOVER_TAIL ||
                     takeover->state == TAKEOVER_OLDER);
         LEAT_ASSERT(takeover->busy || takeover->state != TAKEOVER_ABSENT);
-        LEAT_ASSERT(takeover->hole_behind == 0 || !takeover_wants_tail(takeover));
-        LEAT_ASSERT(!takeover->behind || !takeover->busy);
-        if (takeover->behind || takeover->over) log_check(all, takeover->ref);
+        LEAT_ASSERT(takeover->hole_end == 0 || !takeover_wants_tail(takeover));
+        LEAT_ASSERT(!takeover->queued || !takeover->busy);
+        if (takeover->queued || takeover->replaced) log_check(all, takeover->ref);
         older_count += takeover->state == TAKEOVER_OLDER;
     }
     LEAT_ASSERT_CMP(older_count, ==, core->takeovers->older_count);

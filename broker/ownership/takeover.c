@@ -61,7 +61,7 @@ void takeover_free(struct leat_takeover *takeover)
     {
         struct leat_takeover *next = LEAT_CONTAINER(it, struct leat_takeover, link);
         if (next == takeover || !leat_log_ref_equal(next->ref, takeover->ref)) continue;
-        next->behind = false; /* of several the first: takeovers that wait stand in order */
+        next->queued = false; /* of several the first: takeovers that wait stand in order */
         break;
     }
     leat_list_remove(&takeover->link);
@@ -104,7 +104,8 @@ static unsigned places_held(const struct leat_takeovers *takeovers)
 static bool is_over(const struct leat_core *core, const struct leat_takeover *takeover)
 {
     const struct leat_stream *stream = leat_stream_find(core, takeover->ref.stream);
-    if (takeover->over || leat_replicate_stream_is_deleted(core, takeover->ref.stream)) return true;
+    if (takeover->replaced || leat_replicate_stream_is_deleted(core, takeover->ref.stream))
+        return true;
     bool stays = LEAT_BUG(STALE_TAKEOVER_STAYS) || LEAT_BUG(ADOPTED_FOR_THE_PAST);
     return stream != NULL && !stays &&
            !leat_core_still_owns(core, stream->desc, takeover->ref.streamlet, takeover->epoch);
@@ -119,11 +120,11 @@ static void takeovers_step(struct leat_core *core)
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
         bool over = is_over(core, takeover);
         bool ready = !takeover->busy && !core->stopping && core->data->replicate->backup != NULL;
-        if (over && ready && !takeover->behind && takeover_seg_back(takeover)) {
+        if (over && ready && !takeover->queued && takeover_seg_back(takeover)) {
             takeover_free(takeover);
             continue;
         }
-        if (!ready || over || takeover->behind || now_us < takeover->again_us) continue;
+        if (!ready || over || takeover->queued || now_us < takeover->again_us) continue;
         if (takeover->state == TAKEOVER_OLDER && !gets_older(takeover) &&
             ++held > LEAT_TAKEOVER_OLDER_MAX)
             continue;
@@ -155,11 +156,11 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     {
         struct leat_takeover *other = LEAT_CONTAINER(it, struct leat_takeover, link);
         if (!leat_log_ref_equal(other->ref, takeover->ref)) continue;
-        takeover->behind = true;
-        other->over = other->over || other->epoch.v < takeover->epoch.v;
+        takeover->queued = true;
+        other->replaced = other->replaced || other->epoch.v < takeover->epoch.v;
         if (other->epoch.v != takeover->epoch.v) continue;
         if (takeover_wants_tail(takeover) && !takeover_wants_tail(other)) {
-            other->over = true;
+            other->replaced = true;
             continue;
         }
         leat_disk_read_free(&takeover->read);

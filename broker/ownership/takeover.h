@@ -35,13 +35,13 @@ struct leat_takeover {
     struct leat_tail_record tail;
     enum takeover_state state; /* takeover_enter() */
     bool busy;                 /* an answer is awaited */
-    bool again;                /* a repeated search: a node with the segment had time to say so */
+    bool repeated;             /* a repeated search: a node with the segment had time to say so */
     bool all_asked;            /* the last time no node was down */
-    bool behind;               /* another takeover of the same log has not ended yet */
-    bool over;                 /* a takeover of a later epoch waits for this one */
+    bool queued;               /* another takeover of the same log has not ended yet */
+    bool replaced;             /* a takeover of a later epoch waits for this one */
     bool whole;                /* the log knows that this takeover ended, and lacks no segment */
     uint64_t
-        hole_behind; /* from OLDER on: the segment after the gap that is filled; 0: the gap is before all segments */
+        hole_end; /* from OLDER on: the segment after the gap that is filled; 0: the gap is before all segments */
     /* The segment that is wanted now; prefix_id {0, 0}: nothing names a prefix id, the newest segment up to there is
      * wanted. */
     uint64_t segment, next_offset;
@@ -59,7 +59,7 @@ struct leat_takeover {
         struct leat_below below;
     };
     struct leat_disk_read read; /* of the start entry */
-    uint32_t start_of;          /* length of the segment that is read, in bytes */
+    uint32_t segment_bytes;     /* length of the segment that is read, in bytes */
 };
 
 static inline struct leat_core *takeover_core(const struct leat_takeover *takeover)

@@ -87,7 +87,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
     uint64_t now_us = leat_core_now(takeover_core(takeover));
     if (takeover->failures == 1) takeover->missing_us = now_us;
     if (now_us < takeover->missing_us + LEAT_TAKEOVER_MISSING_US &&
-        !(takeover->again && rc == LEAT_E_NOT_FOUND)) {
+        !(takeover->repeated && rc == LEAT_E_NOT_FOUND)) {
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
         return;
     }
@@ -226,7 +226,7 @@ static bool start_reserve(struct leat_takeover *takeover, uint32_t bytes)
 static void start_submit(struct leat_takeover *takeover, const struct leat_disk *disk,
                          const struct leat_segment *seg, void (*on_done)(struct leat_disk_io *io))
 {
-    takeover->start_of = seg->prefix_id.bytes;
+    takeover->segment_bytes = seg->prefix_id.bytes;
     leat_disk_read_start(&takeover->read, disk, seg->file, seg->file_offset, takeover->read.room,
                          on_done, takeover);
 }
@@ -235,7 +235,8 @@ static void start_submit(struct leat_takeover *takeover, const struct leat_disk 
 static uint32_t start_longer(const struct leat_takeover *takeover)
 {
     const struct leat_disk_read *read = &takeover->read;
-    uint32_t end = leat_log_start_end(read->bytes, leat_disk_read_count(read), takeover->start_of);
+    uint32_t end =
+        leat_log_start_end(read->bytes, leat_disk_read_count(read), takeover->segment_bytes);
     return end > read->room ? end : 0;
 }
 
@@ -314,8 +315,8 @@ void takeover_start_read(struct leat_takeover *takeover)
  *     again. */
 static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_partition *partition)
 {
-    if (takeover->hole_behind == 0 || takeover->start.previous.bytes != 0) return false;
-    leat_log_hole_jumped(partition->log, takeover->hole_behind);
+    if (takeover->hole_end == 0 || takeover->start.previous.bytes != 0) return false;
+    leat_log_hole_jumped(partition->log, takeover->hole_end);
     return true;
 }
 
@@ -340,10 +341,10 @@ static void older_later(struct leat_takeover *takeover, struct leat_partition *p
  *  3. If segment 4 was called missing meanwhile, an operator could give up segment 4, though the other node has it.
  * Segments of other gaps are not missing either before nodes were asked for them: only the end of the pass over all
  * places calls segments missing. */
-static void place_is_passed(struct leat_partition *partition, const struct leat_segment *behind,
-                            bool between)
+static void hole_is_passed(struct leat_partition *partition, const struct leat_segment *after,
+                           bool between)
 {
-    if (between) partition->hole_below = behind->id.v;
+    if (between) partition->hole_below = after->id.v;
     if (between && leat_takeover_goes_on(partition))
         leat_backfill_soon(partition);
     else
@@ -352,10 +353,10 @@ static void place_is_passed(struct leat_partition *partition, const struct leat_
 
 /* Where the segment behind the place is not lost the place waits for its bytes. */
 static void older_unnamed(struct leat_takeover *takeover, struct leat_partition *partition,
-                          const struct leat_segment *behind)
+                          const struct leat_segment *after)
 {
-    if (behind->buffer != NULL || leat_log_on_damaged(partition->log, behind, false)) {
-        place_is_passed(partition, behind, takeover->hole_behind != 0);
+    if (after->buffer != NULL || leat_log_on_damaged(partition->log, after, false)) {
+        hole_is_passed(partition, after, takeover->hole_end != 0);
         older_free(takeover, partition);
     } else {
         older_later(takeover, partition);
@@ -364,11 +365,11 @@ static void older_unnamed(struct leat_takeover *takeover, struct leat_partition 
 
 /* On the log's core, before it goes to core 0: where the chain goes on. */
 static void older_begin(struct leat_takeover *takeover, struct leat_partition *partition,
-                        const struct leat_segment *behind, const uint8_t *bytes, uint32_t count)
+                        const struct leat_segment *after, const uint8_t *bytes, uint32_t count)
 {
     bool found = leat_log_start_find(bytes, count, &takeover->start);
     if (!found || takeover->start.base_offset != takeover->next_offset) {
-        older_unnamed(takeover, partition, behind);
+        older_unnamed(takeover, partition, after);
         return;
     }
     if (hole_is_jump(takeover, partition)) {
@@ -384,24 +385,24 @@ static void on_older_read(struct leat_disk_io *io)
     struct leat_takeover *takeover = io->owner;
     const struct leat_core *core = &takeover->node->cores[takeover->home];
     struct leat_partition *partition = leat_partition_find(core, takeover->ref);
-    const struct leat_segment *behind =
+    const struct leat_segment *after =
         partition != NULL ? leat_log_held(partition->log, takeover->segment + 1) : NULL;
     /* The log may have gone to another node meanwhile, or the segment have been trimmed: these bytes say nothing. */
-    bool same = behind != NULL && behind->file == io->file && behind->file_offset == io->offset;
+    bool same = after != NULL && after->file == io->file && after->file_offset == io->offset;
     uint32_t longer = start_longer(takeover);
     if (same && longer == 0)
-        older_begin(takeover, partition, behind, takeover->read.bytes,
+        older_begin(takeover, partition, after, takeover->read.bytes,
                     leat_disk_read_count(&takeover->read));
     else if (same && start_reserve(takeover, longer))
-        start_submit(takeover, core->env->disk, behind, on_older_read);
+        start_submit(takeover, core->env->disk, after, on_older_read);
     else
         older_later(takeover, partition); /* or there is no memory */
 }
 
 /* ---- which segment: between two segments, the newest first, then before the first ---- */
 
-static bool next_place(const struct leat_partition *partition, struct leat_log_hole *out_hole,
-                       bool *out_between)
+static bool next_hole(const struct leat_partition *partition, struct leat_log_hole *out_hole,
+                      bool *out_between)
 {
     const struct leat_segment *first = leat_log_first_held(partition->log);
     uint64_t retained = leat_log_first_retained(partition->log);
@@ -418,7 +419,7 @@ bool leat_takeover_goes_on(const struct leat_partition *partition)
     LEAT_ASSERT_OWNER(partition->core);
     struct leat_log_hole hole;
     bool between;
-    return next_place(partition, &hole, &between);
+    return next_hole(partition, &hole, &between);
 }
 
 bool leat_takeover_pass_over(struct leat_partition *partition, bool front)
@@ -450,14 +451,14 @@ void leat_takeover_older(struct leat_partition *partition)
         partition->backfill_ticks--; /* being looked up: asked again with the next tick */
         return;
     }
-    if (!next_place(partition, &hole, &between)) {
+    if (!next_hole(partition, &hole, &between)) {
         (void)leat_takeover_pass_over(partition, true);
         return;
     }
     if (hole.behind->integrity == LEAT_INTEGRITY_MISSING &&
         hole.behind->buffer == NULL) { /* the damaged segment comes first */
         if (leat_log_on_damaged(partition->log, hole.behind, false))
-            place_is_passed(partition, hole.behind, between);
+            hole_is_passed(partition, hole.behind, between);
         return;
     }
     struct leat_takeover *takeover = takeover_create(core, partition->ref, partition->epoch);
@@ -466,10 +467,10 @@ void leat_takeover_older(struct leat_partition *partition)
         return; /* no memory: the next tick tries again */
     }
     leat_backfill_enter(partition, LEAT_BACKFILL_UNDER_WAY);
-    takeover->again = true;
+    takeover->repeated = true;
     takeover->state = TAKEOVER_OLDER;
     takeover->first_retained = hole.first;
-    takeover->hole_behind = between ? hole.behind->id.v : 0;
+    takeover->hole_end = between ? hole.behind->id.v : 0;
     takeover->segment = hole.behind->id.v - 1;
     takeover->next_offset = hole.behind->base_offset;
     if (hole.behind->buffer != NULL) {

@@ -134,16 +134,16 @@ static leat_err add_older(struct leat_core *core, struct leat_takeover *takeover
 }
 
 /* Reads of what may still come wait, until every place was looked at. */
-static void hole_looked(struct leat_partition *partition, struct leat_takeover *takeover)
+static void hole_searched(struct leat_partition *partition, struct leat_takeover *takeover)
 {
     const struct leat_log_ref *ref = &takeover->ref;
     if (takeover_is_complete(takeover))
         leat_node_log_info(
             "log %u/%u/%u: what was missing here in front of segment %llu has come "
             "from other nodes, %llu ms after it was looked for",
-            ref->stream, ref->streamlet, ref->log, (unsigned long long)takeover->hole_behind,
+            ref->stream, ref->streamlet, ref->log, (unsigned long long)takeover->hole_end,
             (unsigned long long)(leat_core_now(partition->core) - takeover->since_us) / 1000);
-    partition->hole_below = takeover->hole_behind;
+    partition->hole_below = takeover->hole_end;
     if (leat_takeover_goes_on(partition)) {
         leat_backfill_soon(partition);
     } else {
@@ -161,8 +161,8 @@ static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeove
     if (takeover->state == TAKEOVER_NONE_LEFT && !leat_log_front_known(partition->log))
         return LEAT_E_AGAIN;
     partition->backfill_pass_node_down |= takeover->state == TAKEOVER_NODE_DOWN;
-    if (takeover->hole_behind != 0) {
-        hole_looked(partition, takeover);
+    if (takeover->hole_end != 0) {
+        hole_searched(partition, takeover);
         return LEAT_OK;
     }
     if (takeover->state == TAKEOVER_NONE_LEFT || takeover->state == TAKEOVER_MISSING)
@@ -202,7 +202,7 @@ static void older_want(struct leat_takeover *takeover)
     uint64_t first = takeover->first_retained;
     takeover->failures = 0;
     /* The segment that has come into a hole names no predecessor: an operator gave the older segments up. */
-    bool jumped = takeover->hole_behind != 0 && takeover->start.previous.bytes == 0;
+    bool jumped = takeover->hole_end != 0 && takeover->start.previous.bytes == 0;
     if (takeover->segment <= first || jumped) {
         takeover_enter(takeover, TAKEOVER_COMPLETE);
         return;

@@ -30,11 +30,11 @@ static void is_under_way(void)
 }
 static void fills_a_hole(void)
 {
-    two[0].hole_behind = 9;
+    two[0].hole_end = 9;
 }
 static void is_behind_none(void)
 {
-    two[0].behind = true;
+    two[0].queued = true;
 }
 static void is_behind_one_of_another_log(void)
 {
@@ -46,16 +46,16 @@ static void is_behind_one_and_goes_on(void)
 }
 static void both_go_on(void)
 {
-    two[0].over = true;
-    two[1].behind = false;
+    two[0].replaced = true;
+    two[1].queued = false;
 }
 static void is_over(void)
 {
-    two[0].over = true;
+    two[0].replaced = true;
 }
 static void is_over_without_another(void)
 {
-    two[0].over = two[1].over = true;
+    two[0].replaced = two[1].replaced = true;
 }
 static void is_not_counted(void)
 {
@@ -68,7 +68,7 @@ static void is_as_it_is(void)
 static const char taken[] = "takeover->seg == NULL || takeover->state == TAKEOVER_TAIL || "
                             "takeover->state == TAKEOVER_OLDER";
 static const char visits[] = "takeover->busy || takeover->state != TAKEOVER_ABSENT";
-static const char hole[] = "takeover->hole_behind == 0 || !takeover_wants_tail(takeover)";
+static const char hole[] = "takeover->hole_end == 0 || !takeover_wants_tail(takeover)";
 static const char behind[] = "going == 1";
 static const char count[] = "older_count == core->takeovers->older_count";
 static const char over[] = "lasting > 0";
@@ -96,7 +96,7 @@ static void takeovers_are_checked_after_each_turn(void **state)
         {fills_a_hole, hole, TAKEOVER_TAIL},
         {is_behind_none, behind, TAKEOVER_OLDER},
         {is_behind_one_of_another_log, behind, TAKEOVER_OLDER},
-        {is_behind_one_and_goes_on, "!takeover->behind || !takeover->busy", TAKEOVER_OLDER},
+        {is_behind_one_and_goes_on, "!takeover->queued || !takeover->busy", TAKEOVER_OLDER},
         {both_go_on, behind, TAKEOVER_OLDER},
         {is_over, NULL, TAKEOVER_OLDER},
         {is_over_without_another, over, TAKEOVER_OLDER},
@@ -113,7 +113,7 @@ static void takeovers_are_checked_after_each_turn(void **state)
             leat_list_init(&two[q].link);
             leat_list_push_back(&core->takeovers->all, &two[q].link);
         }
-        two[1].behind = true;
+        two[1].queued = true;
         core->takeovers->older_count = 2;
         assert_broken(NULL, leat_takeovers_check(core));
         two[0].state = cases[i].state;

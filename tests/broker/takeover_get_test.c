@@ -541,7 +541,7 @@ static void older_segment_looked_for_before_is_given_up_at_once(void **state)
         begin();
         it.adopt = it.look = LEAT_E_NOT_FOUND;
         struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 900);
-        takeover->again = true;
+        takeover->repeated = true;
         pulled(i == 0 ? LEAT_E_NOT_FOUND : LEAT_E_DAMAGED);
         assert_int_equal(takeover->state, i == 0 ? TAKEOVER_MISSING : TAKEOVER_OLDER);
         alone.mail_count = 0;
@@ -556,7 +556,7 @@ static void older_candidate_is_passed_over(void **state)
     begin();
     it.adopt = it.look = LEAT_E_NOT_FOUND;
     struct leat_takeover *takeover = wants(TAKEOVER_OLDER, 0);
-    takeover->again = true;
+    takeover->repeated = true;
     below_found(LEAT_OK, 4, 2);
     alone_deliver();
     pulled(LEAT_E_NOT_FOUND);

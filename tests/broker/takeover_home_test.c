@@ -250,7 +250,7 @@ static void what_comes_into_a_hole_ends_at_a_jump(void **state)
         begin();
         it.there = true;
         struct leat_takeover *takeover = brings(TAKEOVER_OLDER);
-        takeover->hole_behind = hole ? 9 : 0;
+        takeover->hole_end = hole ? 9 : 0;
         if (!named) takeover->start.previous = (struct leat_prefix_id){0, 0};
         takeover->left.count = 2;
         alone_deliver(), alone_deliver();
@@ -368,7 +368,7 @@ static void hole_that_was_looked_at_is_followed_by_the_next(void **state)
     (void)state;
     struct leat_takeover *takeover = ended(TAKEOVER_COMPLETE);
     struct leat_segment seg = {.id = {5}};
-    takeover->hole_behind = 9;
+    takeover->hole_end = 9;
     takeover->since_us = alone.now_us - 3000;
     it.partition.holes = true;
     it.hole.behind = &seg;
@@ -394,7 +394,7 @@ static void last_hole_ends_the_pass(void **state)
         bool complete = i & 1, left = i & 2;
         struct leat_takeover *takeover = ended(complete ? TAKEOVER_COMPLETE : TAKEOVER_NODE_DOWN);
         struct leat_segment seg = {.id = {12}};
-        takeover->hole_behind = 9;
+        takeover->hole_end = 9;
         it.partition.holes = true;
         if (left) it.hole.behind = &seg; /* behind what was looked at: no place that is next */
         it.partition.unsure = (struct leat_segment_range){3, 4};

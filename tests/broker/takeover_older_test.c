@@ -62,7 +62,7 @@ static void unsure_is_all_that_is_missing(void **state)
 }
 
 /* A log that serves and was looked through last up to `hole_below`. */
-static void lacks(uint64_t retained, uint64_t first, uint64_t hole_behind)
+static void lacks(uint64_t retained, uint64_t first, uint64_t hole_end)
 {
     begin();
     it.there = true;
@@ -71,15 +71,15 @@ static void lacks(uint64_t retained, uint64_t first, uint64_t hole_behind)
         .id = {first}, .base_offset = 40, .file_offset = 8192, .prefix_id = {700, 9}};
     it.first_held = &it.first;
     it.behind = it.first;
-    it.behind.id.v = hole_behind;
+    it.behind.id.v = hole_end;
     it.behind.base_offset = 90;
     it.behind.file_offset = 16384;
-    it.partition.holes = hole_behind != 0;
-    if (hole_behind != 0) it.hole = (struct leat_log_hole){&it.behind, hole_behind - 2};
+    it.partition.holes = hole_end != 0;
+    if (hole_end != 0) it.hole = (struct leat_log_hole){&it.behind, hole_end - 2};
     it.partition.hole_below = UINT64_MAX;
     it.partition.backfill = LEAT_BACKFILL_DUE;
     it.partition.backfill_ticks = 5;
-    it.start.base_offset = hole_behind != 0 ? 90 : 40;
+    it.start.base_offset = hole_end != 0 ? 90 : 40;
 }
 
 static void looks(void)
@@ -100,12 +100,12 @@ static void next_place_is_between_others_then_in_front(void **state)
     alone_deliver_all();
     struct leat_takeover *takeover =
         LEAT_CONTAINER(alone.cores[0].takeovers->all.next, struct leat_takeover, link);
-    assert_int_equal(takeover->hole_behind, 9);
+    assert_int_equal(takeover->hole_end, 9);
     assert_int_equal(takeover->first_retained, 7);
     assert_int_equal(takeover->segment, 8);
     assert_int_equal(takeover->next_offset, 90);
     assert_string_equal(prefix_id_text(takeover->prefix_id), "900:3");
-    assert_true(takeover->again);
+    assert_true(takeover->repeated);
     assert_int_equal(takeover->state, TAKEOVER_OLDER);
     assert_int_equal(it.partition.backfill, LEAT_BACKFILL_UNDER_WAY);
     assert_said("mail to 0\n"
@@ -121,7 +121,7 @@ static void next_place_is_between_others_then_in_front(void **state)
     alone_io_done(LEAT_OK, 4096);
     alone_deliver_all();
     takeover = LEAT_CONTAINER(alone.cores[0].takeovers->all.next, struct leat_takeover, link);
-    assert_int_equal(takeover->hole_behind, 0);
+    assert_int_equal(takeover->hole_end, 0);
     assert_int_equal(takeover->first_retained, 2);
     assert_int_equal(takeover->segment, 3);
     assert_int_equal(takeover->next_offset, 40);

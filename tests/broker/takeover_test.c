@@ -225,8 +225,8 @@ static void takeovers_of_one_log_stand_in_order(void **state)
     struct leat_takeover *third = ask_epoch(4, TAKEOVER_TAIL);
     alone_deliver_all();
     assert_int_equal(takeovers(), 3);
-    assert_true(first->over && !second->over && !third->over);
-    assert_true(!first->behind && second->behind && third->behind);
+    assert_true(first->replaced && !second->replaced && !third->replaced);
+    assert_true(!first->queued && second->queued && third->queued);
     said_enough();
     tick();
     assert_said("");
@@ -234,8 +234,8 @@ static void takeovers_of_one_log_stand_in_order(void **state)
     adopted(LEAT_E_DAMAGED); /* back, and nothing of it is wanted any more */
     tick();
     assert_int_equal(takeovers(), 2);
-    assert_false(second->behind);
-    assert_true(third->behind);
+    assert_false(second->queued);
+    assert_true(third->queued);
     assert_said("adopt 7/1/1 segment 4 1000:4 next 0, epoch 6\n");
     leat_takeovers_fini(&alone.cores[0]);
     end();
@@ -256,7 +256,7 @@ static void last_segment_asked_for_anew_ends_the_older_ones(void **state)
         alone_deliver_all();
         bool ends = before == TAKEOVER_OLDER && then == TAKEOVER_TAIL;
         assert_int_equal(takeovers(), ends ? 2 : 1);
-        assert_int_equal(first->over, ends);
+        assert_int_equal(first->replaced, ends);
         leat_takeovers_fini(&alone.cores[0]);
         end();
     }
@@ -278,7 +278,7 @@ static void takeovers_of_other_logs_go_on(void **state)
     assert_said("mail to 0\n"
                 "mail to 0\n"
                 "mail to 1\n");
-    assert_false(takeover->over || other->behind);
+    assert_false(takeover->replaced || other->queued);
     alone.mail_count = 0;
     leat_takeovers_fini(&alone.cores[0]);
     end();
@@ -429,11 +429,11 @@ static void takeover_waits_until_it_may(void **state)
                     "mail to 0\n");
         if (i == 2) alone.now_us += 99;
         tick();
-        takeover->over = i < 2;
+        takeover->replaced = i < 2;
         tick();
         assert_said("");
         assert_int_equal(takeovers(), 1);
-        takeover->over = false;
+        takeover->replaced = false;
         core->stopping = false;
         core->data->replicate->backup = (void *)&it;
         alone.now_us += 1;
@@ -541,11 +541,11 @@ static void takeover_behind_another_does_not_end_before_it(void **state)
     alone_deliver_all();
     struct leat_takeover *second = ask_epoch(6, TAKEOVER_TAIL);
     alone_deliver_all();
-    second->over = true;
-    first->over = false;
+    second->replaced = true;
+    first->replaced = false;
     tick();
     assert_int_equal(takeovers(), 2);
-    first->over = true, first->busy = false;
+    first->replaced = true, first->busy = false;
     tick();
     assert_int_equal(takeovers(), 0);
     said_enough();
@@ -650,11 +650,11 @@ static void takeover_behind_one_that_ends_goes_on_beside_other_logs(void **state
         takeover_send(two[i]);
         alone_deliver_all();
     }
-    assert_true(two[0]->over && two[1]->behind);
+    assert_true(two[0]->replaced && two[1]->queued);
     adopted(LEAT_E_DISK);
     later(TICK);
     assert_int_equal(takeovers(), 2);
-    assert_false(two[1]->behind);
+    assert_false(two[1]->queued);
     assert_said("adopt 7/0/1 segment 3 800:8 next 0, epoch 10\n");
     ends();
 }
