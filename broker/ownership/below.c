@@ -124,7 +124,7 @@ static void on_answer(struct leat_ask *ask, leat_err rc, const struct leat_frame
                       const char *why)
 {
     struct leat_below *below = ask->owner;
-    (void)why; /* all are asked again */
+    (void)why; /* the caller asks all nodes again */
     if (rc != LEAT_OK) {
         below->on_done(below, rc);
         return;
@@ -178,7 +178,8 @@ void leat_below_start(struct leat_below *below)
  * SUBTLE: an earlier owner may still have the segment as its own: it has not become a replica yet. (1) X has
  * segments 0 to 5, B has 0 to 4, and an offset gap follows 5. (2) The log moves to Y, which hears of that before X
  * does, and asks X. (3) If X said "nothing", segment 4 would be the newest: Y would continue from 4, and 5 would be
- * dropped as not needed. So X asks the log's core first, and core 0 after all that this core has sent. */
+ * dropped as not needed. So the request visits the log's core first. If the log has gone from this core, the core sent
+ * the log's segments to core 0 before, and core 0 gets the request after these segments. */
 
 struct below_call {
     struct leat_call call;

@@ -2,8 +2,8 @@
 /* The newest segment of a log at or below a given segment, on any node. Private to broker/.
  *
  * As a rule each segment's start entry names the segment before it. After an accepted loss no start entry names the
- * segment before the offset gap, and the rest of the log lies somewhere below, on any nodes: this node asks all nodes
- * (LOG_BELOW). */
+ * segment before the offset gap, and any node may have older segments of the log: this node asks all nodes (LOG_BELOW).
+ */
 #ifndef LEAT_BROKER_OWNERSHIP_BELOW_H
 #define LEAT_BROKER_OWNERSHIP_BELOW_H
 
@@ -28,7 +28,7 @@ struct leat_below_found {
 struct leat_below {
     struct leat_core *core; /* 0 */
     struct leat_log_ref ref;
-    uint64_t segment; /* look for this segment, or an older segment */
+    uint64_t segment; /* this segment is looked for, or else the newest segment before it */
     /** Once, never inside leat_below_start(). LEAT_OK: this node and all other nodes that are up have answered.
      * Otherwise a node has not answered, or still has the log as its own: ask again. */
     void (*on_done)(struct leat_below *below, leat_err rc);
@@ -43,14 +43,14 @@ struct leat_below {
 };
 /** Thread: core 0. */
 void leat_below_start(struct leat_below *below);
-/** A node says that it has a whole closed replica of this segment and epoch; found: zeros at first. Only replicas of
- * the newest segment stay, and of these only replicas of the latest epoch. Values that no segment can have are passed
- * over. */
+/** Adds the answer of a node that has a whole closed replica of this segment and epoch. Only replicas of the newest
+ * segment stay in `found`, and of these only replicas of the latest epoch. A length that no segment can have is
+ * ignored. `found` is zeroed before the first call. */
 void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
                     struct leat_prefix_id prefix_id);
 /** The prefix id that most nodes have; of two prefix ids on as many nodes the longer. found.count is not 0. */
 struct leat_prefix_id leat_below_best(const struct leat_below_found *found);
-/** No node gives the best replica out: go on to the next best. False: there is no other. */
+/** No node gives out the best replica: removes it, so the next best replica counts. False: it was the only one. */
 bool leat_below_pass(struct leat_below_found *found);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assertions about logs that come, between two turns of core 0. The log's core may have a takeover meanwhile, and
- * writes `rc`, `whole`, `unsure` and `first_retained`: these fields are not checked. */
+/* Assertions about logs that come, between two turns of core 0. Not checked: `rc`, `whole`, `unsure` and
+ * `first_retained`, because the log's core may be writing them. */
 #include "base/assert.h"
 #include "broker/ownership/takeover.h"
 
-/* Of the takeovers of one log one goes on, and one is not over. */
+/* Of the takeovers of one log exactly one is not queued, and at least one is not replaced. */
 static void log_check(const struct leat_list *all, struct leat_log_ref ref)
 {
     unsigned going = 0, lasting = 0;

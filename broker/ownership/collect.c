@@ -31,17 +31,18 @@ enum { ROWS_FIRST = 64, LOOK_TRIES = 100, LOOK_AGAIN_US = 10 * 1000, FENCE_LATE_
 struct collecting {
     struct leat_node *node;
     struct leat_collect *collect;
-    unsigned fences; /* under way, and one more while they are started */
+    unsigned fences; /* under way; one more until all are started */
     struct leat_replica_row *rows;
     struct leat_segment_place {
         struct leat_file *file;
         uint64_t offset;
-        /* handle of a replica that may begin with the log's end; 0: no look is needed */
+        /* Handle of the row's replica, if the replica's bytes have to be compared with the log's decided end;
+         * otherwise 0. */
         uint64_t look;
-    } * places; /* of rows whose start entry has to be read, or more */
-    size_t count, room, reading;
+    } * places; /* [room], one for each row. file NULL: the row's start entry need not be read */
+    size_t count, room, reading; /* reading: the row that is looked at or read */
     struct leat_timer timer;
-    unsigned tries; /* of a look */
+    unsigned tries; /* to begin the comparison of this row's replica */
     uint64_t begun_us, fenced_us;
     leat_err rc;
     struct leat_disk_read read;
@@ -55,8 +56,8 @@ static const struct leat_collect_log *log_find(const struct collecting *it, stru
     return found ? &collect->logs[at] : NULL;
 }
 
-/* Whether the last answer was to the same question, with as many replicas: it is asked again and again while a log
- * waits. */
+/* Was the last answer to the same question, with the same number of replicas? While a log waits, the leader asks again
+ * and again, and the node log shall have one line. */
 static bool told_before(struct collecting *it)
 {
     const struct leat_collect *collect = it->collect;
@@ -99,7 +100,7 @@ static bool collect_wanted(void *arg, struct leat_log_ref log)
     return log_find(arg, log) != NULL;
 }
 
-/* Places are zeros at first: nothing is to be read. */
+/* Room for one row more. leat_mem_realloc() fills new places with zeros. */
 static bool row_room(struct collecting *it)
 {
     if (it->count < it->room) return true;
@@ -219,7 +220,8 @@ static void on_start_read(struct leat_disk_io *io)
         row->base_offset = scan.base_offset;
         row->only_start = leat_scan_only_start(&scan);
     } else {
-        /* The row can't say which segment it follows: the row is not reported. */
+        /* Without its start entry the replica does not say which segment precedes it, so it is no open replica. A
+         * closed replica without a prefix id counts for nothing (metadata/tail.c). */
         row->kind = LEAT_REPLICA_CLOSED;
         row->prefix_id = (struct leat_prefix_id){0, 0};
     }
@@ -257,7 +259,7 @@ static bool look_start(struct collecting *it)
         return true;
     }
     place->look = 0;
-    it->tries = 0; /* the next copy has as many of its own */
+    it->tries = 0; /* counted for each replica */
     if (again) it->rc = rc;
     return rc == LEAT_OK;
 }
@@ -273,7 +275,7 @@ static void starts_read(struct collecting *it)
         collect_end(it);
         return;
     }
-    /* Nearly always one block: a start entry is longer when it has many producers to tell of. */
+    /* Nearly always one block. A start entry with the state of many producers is longer. */
     uint32_t bytes = it->rows[it->reading].prefix_id.bytes;
     if (!leat_disk_read_reserve(&it->read, LEAT_MEM_BROKER, bytes)) {
         it->rc = LEAT_E_NO_MEMORY;
@@ -357,7 +359,7 @@ static void collect_deliver(void *actor, struct leat_mail *mail)
         collect_begin(core, collect);
         return;
     }
-    collect->rc = LEAT_E_STARTING; /* the replicas that it found are not looked through yet */
+    collect->rc = LEAT_E_STARTING; /* it does not know all its replicas yet, or stops */
     leat_collected(core->env->post, collect);
 }
 
@@ -376,7 +378,7 @@ struct pulling {
     struct leat_pull *pull;
     struct leat_backup_pull backup_pull;
     struct leat_timer timer;
-    unsigned tries, closed; /* closed: of these, a connection to a source */
+    unsigned tries, closed; /* closed: how often a source's connection broke */
 };
 enum { PULL_TRIES = 100, PULL_CLOSED_TRIES = 5, PULL_AGAIN_US = 10 * 1000 };
 
@@ -510,7 +512,7 @@ void leat_node_on_standing(void *owner, enum leat_standing standing)
 {
     struct leat_node *node = owner;
     const struct leat_post *post = node->options.coordinator_env->post;
-    /* Only this actor writes it. Nobody may see another standing after CRASHED, not for a moment. */
+    /* The coordinator's actor alone writes the standing. No actor may read another standing after CRASHED. */
     unsigned before = atomic_load_explicit(&node->standing, memory_order_relaxed);
     if (before == LEAT_STANDING_CRASHED) return;
     atomic_store_explicit(&node->standing, standing, memory_order_relaxed);
@@ -524,7 +526,7 @@ void leat_node_on_standing(void *owner, enum leat_standing standing)
     if (standing == LEAT_STANDING_CONFIRMED && before == LEAT_STANDING_ALONE)
         leat_node_log_info("the cluster confirms that this node is up");
     if (standing != LEAT_STANDING_CRASHED) return;
-    leat_node_log_error("this node was declared crashed: others have its streamlets by now");
+    leat_node_log_error("this node was declared crashed: other nodes have its streamlets by now");
     node->crashed_mail.deliver = crashed_deliver;
     post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->crashed_mail);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coordinator's requests to this node when other nodes have crashed, and its news of this node's own standing.
- * Private to broker/. See docs/recovery.md. */
+/* What the coordinator asks of this node when other nodes have crashed (docs/recovery.md), and the reports of this
+ * node's own standing. Private to broker/. */
 #ifndef LEAT_BROKER_OWNERSHIP_COLLECT_H
 #define LEAT_BROKER_OWNERSHIP_COLLECT_H
 

@@ -28,20 +28,21 @@ static bool is_before_one_without_records(const struct leat_replica_row *rows, s
     return false;
 }
 
-/* Of the segment that is left all replicas are reported, closed or not: the coordinators prefer a closed replica to a
- * part. */
+/* A replica of the highest segment that may be left of the log. All of these are reported, closed or not, because the
+ * coordinators prefer a closed replica. */
 static bool is_of(const struct leat_replica_row *row, const struct leat_tail_row *left)
 {
     return left->prefix.bytes > 0 && row->segment == left->segment && row->epoch.v == left->epoch.v;
 }
 
-/* An open replica that only another node has follows the highest closed segment here; or it is a replica of this very
- * segment, of which a failed recovery attempt gave this node a copy. */
+/* Why the highest closed segment is kept: another node may have the only open replica, of the next segment. Or the
+ * other node's open replica is of this very segment, which is closed here because a failed recovery attempt made a
+ * copy. */
 size_t leat_rows_filter(struct leat_replica_row *rows, size_t count,
                         const struct leat_log_record *record)
 {
     uint64_t highest = 0;
-    size_t lost = count, kept = 0; /* of several the last */
+    size_t lost = count, kept = 0; /* lost: the last lost row */
     struct leat_tail_row left = {0};
     for (size_t i = 0; i < count; i++) {
         if (rows[i].kind == LEAT_REPLICA_LOST) lost = i;

@@ -18,7 +18,7 @@ struct give_up {
     struct leat_node *node;
     struct leat_list segs;              /* by_log */
     const struct leat_segment *useless; /* a segment of segs: see leat_backup_take_own() */
-    bool copies_idle;                   /* its copies are released already */
+    bool copies_idle;                   /* the log's copies are released already */
 };
 
 static void give_up_deliver(void *actor, struct leat_mail *mail)
@@ -30,7 +30,8 @@ static void give_up_deliver(void *actor, struct leat_mail *mail)
         struct leat_segment *seg = LEAT_CONTAINER(link, struct leat_segment, by_log);
         leat_err rc = leat_backup_take_own(core->data->replicate->backup, seg,
                                            give_up->node->incarnation, seg == give_up->useless);
-        /* A few bytes each. Without them the segment would belong to no log and no backup until the next start. */
+        /* Only a few bytes of memory can be missing. Without these the segment would belong to no log and no backup
+         * until the next start. */
         LEAT_ASSERT(rc == LEAT_OK);
     }
     leat_mem_free(give_up);

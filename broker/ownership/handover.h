@@ -25,11 +25,11 @@ struct leat_stream;
 enum {
     LEAT_TAKEOVER_TICK_US = 20 * 1000,
     LEAT_TAKEOVER_OLDER_MAX = 8, /* logs whose older segments come at one time */
-    /* an older segment that is on no node: looked for so long */
+    /* An older segment that no node has: a search for it ends after so long. */
     LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000,
-    LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000, /* a last segment, while nodes are down */
-    /* The same when all nodes are up: the node with the segment may not have heard of the move yet, or have a full
-     * disk. */
+    /* A last segment that no node has: the log is made without it after so long. First while a node is down, then while
+     * all nodes are up: the node with the segment may not have heard of the change of owner yet, or have a full disk. */
+    LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000,
     LEAT_TAKEOVER_NOWHERE_US = 15 * 1000 * 1000,
 };
 
@@ -45,18 +45,18 @@ void leat_takeovers_init(struct leat_core *core);
 void leat_takeovers_fini(struct leat_core *core);
 /** Asserts what is true of the takeovers between two turns. */
 void leat_takeovers_check(const struct leat_core *core);
-/** This core is to have the row's log: have the log made. Again for the same log: harmless. Thread: its home core. */
+/** Begin to make the row's log on this core; a second call for the same log does no harm. Thread: the log's core. */
 void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs);
-/** The coordinators' record of a log of this core has changed: a log that stands in and waits may become a full log
- * now. Thread: its core. */
+/** The coordinators' record of a log of this core has changed: if the log was made without its end, and waits, the end
+ * may be known now. Thread: the log's core. */
 void leat_takeover_look(struct leat_partition *partition, const struct leat_begun_log *row,
                         uint32_t logs);
-/** The log serves, and lacks segments before its first: look for these again. Thread: its core. */
+/** The log serves, and lacks segments before its first or between others: search for these again. Thread: its core. */
 void leat_takeover_older(struct leat_partition *partition);
-/** A look of leat_takeover_older() has ended. true: the pass has another place to look at. false: the pass is over. */
+/** A search of leat_takeover_older() has ended. true: the pass has another hole to search. false: the pass is over. */
 bool leat_takeover_goes_on(const struct leat_partition *partition) LEAT_NODISCARD;
-/** The pass has looked at all places: segments that are still missing are on no node that is up. front: none is
- * missing before the log's first segment. Returns whether no segment is missing any more. */
+/** The pass has searched all holes: no node that is up has the segments that are still missing. front: none is missing
+ * before the log's first segment. Returns whether no segment is missing any more. */
 bool leat_takeover_pass_over(struct leat_partition *partition, bool front);
 /** Is the log, or a segment of the log, on its way to a core of this node? Thread: core 0. */
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);

@@ -159,7 +159,7 @@ static void part_on_stopped(void *arg, struct leat_log *log)
             .next_offset = tail.next_offset,
         };
     part_back(core, part);
-    /* The node began to stop meanwhile, and waits for this log. */
+    /* The node has begun to stop, and waits for this log. */
     if (core->stopping) leat_core_log_stopped(core);
 }
 
@@ -265,7 +265,7 @@ struct leat_move_ask {
     struct leat_mover *mover; /* NULL: gone */
 };
 
-/* To so many nodes, itself included, it can write copies. */
+/* How many nodes the target can write copies to, itself included. */
 static uint32_t nodes_met(const struct leat_frame *answer)
 {
     struct leat_msg_reader reader;
@@ -523,7 +523,7 @@ static int by_incarnation(const void *a, const void *b)
     return left->incarnation < right->incarnation ? -1 : left->incarnation > right->incarnation;
 }
 
-/* This node is drained, and takes none. */
+/* All nodes that take streamlets, in the order of bsearch(). This node is drained, so it is not one of them. */
 static uint32_t targets_list(const struct leat_core *core, struct drain_target *targets)
 {
     uint32_t count = 0;

@@ -62,13 +62,13 @@ struct leat_mover {
         LEAT_MOVE_GOES_ON,
     } step;
     uint32_t count, left;
-    struct leat_move_part *parts;
+    struct leat_move_part *parts; /* [count]; left: parts whose answer is awaited */
     struct leat_log_ref *refs;
     struct leat_tail_record *tails;
     struct leat_coordinate request;
     struct leat_timer timer;
     struct leat_move_ask *ask; /* NULL: none is under way */
-    uint64_t ask_until_us;     /* 0: the target was not asked yet */
+    uint64_t ask_until_us; /* then the streamlet moves anyway; 0: the target was not asked yet */
 };
 struct leat_movers {
     struct leat_list all;

@@ -35,7 +35,7 @@ struct recover_call {
     struct leat_tail_record tail; /* the log's end that is left */
     struct leat_partition *partition;
     bool asks;      /* the request asks what would be kept; nothing is given up */
-    bool only_seen; /* nothing is given up: what a start has passed over was seen */
+    bool only_seen; /* nothing is given up: the operator has seen that a start passed over bytes */
     uint64_t next_offset;
     leat_err rc;
     struct leat_error error;
@@ -207,14 +207,16 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
     }
 }
 
-/* SUBTLE: refused, the log stays. News of the log that came meanwhile was not looked at, as the log was going.
+/* SUBTLE: a log whose loss is refused stays. Changes of its record were ignored since the request, so the record is
+ * looked at now.
  *  1. A loss is accepted. This node has not heard of the commit yet, so the log stands in again under its old epoch.
  *  2. The operator, who still sees the log wait, asks again. Then the epoch of (1) arrives.
  *  3. The second request is refused, because it names the old epoch. Without the look here nothing would ask for the
  *     new log. */
 static void recover_stay(struct leat_core *home, struct leat_partition *partition)
 {
-    if (partition->give_up != NULL) return; /* the log goes all the same, and asks then */
+    if (partition->give_up != NULL)
+        return; /* the log goes all the same; then released() asks for it */
     leat_partition_enter(partition, LEAT_PARTITION_SERVES);
     if (home->stopping && !LEAT_BUG(STOP_AWAITS_LOSS)) {
         leat_core_log_stop(home, partition);
@@ -252,7 +254,7 @@ static void recover_on_committed(struct leat_coordinate *request)
     }
     if (!ours || partition->give_up != NULL || partition->tail_missing) {
         recover_tell(recover);
-        /* The log has no segments; its segments come as to a new owner. */
+        /* The log was made without segments: it is made anew, with segments from other nodes, as by a new owner. */
         if (ours && partition->tail_missing) leat_partition_give_up(partition);
         recover_end(recover);
         return;
@@ -264,7 +266,7 @@ static void recover_on_committed(struct leat_coordinate *request)
 
 /* ---- lost segments before the log's first, or between two: the log's end is whole, and readers are told ---- */
 
-/* The records that can be given up, and the bytes that an operator can have seen. false: none. */
+/* For the operator: the records that can be given up, and how many bytes a start passed over. false: neither. */
 static bool range_words(struct leat_log *log, char *out, size_t bytes, bool *out_only_seen)
 {
     struct leat_log_passed passed;

@@ -24,7 +24,7 @@
 enum { BLOCK_BYTES = 4096 };
 
 enum repair_state {
-    REPAIR_MEMORY, /* memory was not asked yet, or has the bytes: nobody else is asked */
+    REPAIR_MEMORY, /* memory was not asked yet, or has the bytes: no other node is asked */
     REPAIR_OTHERS, /* memory does not have the bytes: other nodes are asked */
     REPAIR_OVER,   /* repaired, given up, or not wanted any more */
 };
@@ -83,8 +83,8 @@ static void back_deliver(void *actor, struct leat_mail *mail)
         repair_free(repair);
         return;
     }
-    /* Behind all others. Else the first ones, which are due again before all have had a turn, would keep the last ones
-     * waiting for as long as a node can't be asked, or the disk refuses writes. */
+    /* To the end of the list. Otherwise, while a node can't be asked or the disk refuses writes, the first repairs
+     * would be due again before the last repairs had a turn. */
     leat_list_remove(&repair->link);
     leat_list_push_back(&core->repairs->all, &repair->link);
 }
@@ -195,7 +195,7 @@ static void home_deliver(void *actor, struct leat_mail *mail)
         return;
     }
     if (repair->nowhere == 1) repair->nowhere_us = now_us;
-    /* The last owner may still be giving the log up, or a node may not have reported its replicas yet. */
+    /* Not at once: the log's last owner may not have given the segment to its backup yet. */
     bool given_up =
         nowhere && !repair->away && now_us >= repair->nowhere_us + LEAT_TAKEOVER_MISSING_US;
     if (log == NULL || given_up) repair->state = REPAIR_OVER;

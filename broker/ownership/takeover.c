@@ -37,11 +37,13 @@ static void on_timer(struct leat_timer *timer)
     takeovers_step(timer->owner);
 }
 
-/* SUBTLE: where more logs look for older segments than have a place, a log that pauses goes behind all others.
- *  1. Forty logs ask a node for older segments that has just started, and are told to ask again after 100 ms, for as
- *     long as it starts.
- *  2. The pauses of the first eight are over when the last eight have asked, and so on.
- *  3. If the first came first each time, other logs would never get a place, though their segments are here. */
+/* SUBTLE: if more than LEAT_TAKEOVER_OLDER_MAX logs look for older segments, a log that pauses goes to the end of the
+ * list.
+ *  1. Forty logs look for older segments on a node that has just started. The node answers "ask again", and each log
+ *     pauses for 100 ms. Eight logs ask at a time.
+ *  2. When the last eight logs have asked, the pauses of the first eight are over.
+ *  3. If the first logs stayed at the head of the list, the same logs would ask each time, and logs whose segments are
+ *     on this node would never have a turn. */
 void takeover_pause(struct leat_takeover *takeover, uint64_t us)
 {
     LEAT_ASSERT_OWNER(takeover_core(takeover));
@@ -61,7 +63,8 @@ void takeover_free(struct leat_takeover *takeover)
     {
         struct leat_takeover *next = LEAT_CONTAINER(it, struct leat_takeover, link);
         if (next == takeover || !leat_log_ref_equal(next->ref, takeover->ref)) continue;
-        next->queued = false; /* of several the first: takeovers that wait stand in order */
+        next->queued =
+            false; /* only the first: takeovers of one log begin in the order of the list */
         break;
     }
     leat_list_remove(&takeover->link);
@@ -72,8 +75,8 @@ void takeover_free(struct leat_takeover *takeover)
 
 /* ---- which log goes on next ---- */
 
-/* An older segment is on its way, or here. A takeover that pauses holds none of the places: what it looks for may be on
- * no node, and it looks for LEAT_TAKEOVER_MISSING_US. */
+/* An older segment is on its way, or here: such takeovers count against LEAT_TAKEOVER_OLDER_MAX. A takeover that pauses
+ * does not count, because no node may have its segment, and it looks for the segment for LEAT_TAKEOVER_MISSING_US. */
 static bool gets_older(const struct leat_takeover *takeover)
 {
     return takeover->state == TAKEOVER_OLDER && (takeover->busy || takeover->seg != NULL);
@@ -128,7 +131,7 @@ static void takeovers_step(struct leat_core *core)
         if (takeover->state == TAKEOVER_OLDER && !gets_older(takeover) &&
             ++held > LEAT_TAKEOVER_OLDER_MAX)
             continue;
-        /* the log had no memory for the segment, or no memory was left to read it */
+        /* again, as there was no memory: for the segment in its log, or for reading its start entry */
         if (takeover->seg != NULL)
             takeover_start_read(takeover);
         else if (takeover_has_ended(takeover))
@@ -142,12 +145,11 @@ static void takeovers_step(struct leat_core *core)
 
 /* ---- asking ---- */
 
-/* SUBTLE: a takeover that asks for a last segment replaces a takeover of the same epoch that has made the log
- * already.
- *  1. The log is made, and its older segments are fetched, one after the other.
- *  2. The log's last segment is found to be damaged: the log is given up, and asked for anew.
- *  3. If the second takeover was dropped as a duplicate, the first one would end, as there is no log, and the log
- *     would never be made. */
+/* SUBTLE: a takeover in TAIL replaces a takeover of the same epoch that has made the log already.
+ *  1. The first takeover has made the log, and fetches its older segments.
+ *  2. The log's last segment is found to be damaged. The log is given up, and a second takeover is to make it again.
+ *  3. If the second takeover was dropped as a duplicate, the first takeover would end, as its log is gone, and no
+ *     takeover would make the log. */
 static void ask_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -218,7 +220,7 @@ void leat_takeover_look(struct leat_partition *partition, const struct leat_begu
 {
     LEAT_ASSERT_OWNER(partition->core);
     if (!partition->tail_missing || leat_partition_goes(partition))
-        return; /* a log on its way out asks by itself */
+        return; /* asked when the log has gone (released()), or stays (recover_stay()) */
     if (!row->record.opened) {
         if (row->epoch.v > partition->epoch.v) leat_takeover_ask(partition->core, row, logs);
         return;

@@ -29,7 +29,7 @@ static void none_left(struct leat_takeover *takeover)
     takeover_to_home(takeover);
 }
 
-/* No node gives out this segment, which may be the newest before the gap: an older segment may be there. */
+/* No node gives out this segment, the newest before the offset gap: an older segment is looked for next. */
 static void lost_left(struct leat_takeover *takeover)
 {
     takeover->nowhere = 0;
@@ -42,9 +42,9 @@ static void lost_left(struct leat_takeover *takeover)
     takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
 }
 
-/* SUBTLE: the replica that most nodes report may be had from none of them.
+/* SUBTLE: it may be that no node gives out the replica that most nodes report.
  *  1. Nothing names segment 5. X has a replica that a recovery attempt cut, and B has the log's own replica.
- *  2. Y wants X's replica, and no node gives it out: a bit of it has flipped.
+ *  2. Y wants X's replica, and X does not give it out: one of its bits has flipped.
  *  3. If Y went on with segment 4, B would be told to drop segment 5. */
 static bool next_left(struct leat_takeover *takeover)
 {
@@ -83,7 +83,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         }
         return;
     }
-    /* The log's last owner may still be giving the segment up. Reads wait for so long. */
+    /* The log's last owner may not have given the segment to its backup yet. Reads wait meanwhile. */
     uint64_t now_us = leat_core_now(takeover_core(takeover));
     if (takeover->failures == 1) takeover->missing_us = now_us;
     if (now_us < takeover->missing_us + LEAT_TAKEOVER_MISSING_US &&
@@ -92,7 +92,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         return;
     }
     if (next_left(takeover)) return;
-    /* A later look begins anew: leat_takeover_older(). */
+    /* leat_takeover_older() begins the next search. */
     bool all_up = leat_all_nodes_up(takeover_core(takeover));
     takeover_enter(takeover, all_up ? TAKEOVER_MISSING : TAKEOVER_NODE_DOWN);
     takeover->busy = false;
@@ -145,7 +145,7 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 /* SUBTLE: a node that is down may have a newer segment, unless the newest possible segment was found.
  *  1. Segments 0 to 5 are left before an offset gap; X and B have segment 5, and segment 4 is also on Y.
  *  2. X and B die, and Y gets the log. No node that is up has a segment newer than 4.
- *  3. If Y went on there, X and B would be told to drop segment 5 when they are back.
+ *  3. If Y went on with segment 4, X and B would be told to drop segment 5 when they are back.
  * The same, if X was down only when it was to be asked, and has started again before the last node has answered. */
 static void on_below(struct leat_below *below, leat_err rc)
 {
@@ -231,7 +231,7 @@ static void start_submit(struct leat_takeover *takeover, const struct leat_disk 
                          on_done, takeover);
 }
 
-/* How many bytes of the start entry have to be read again; 0: the whole entry is there. */
+/* Where the start entry ends, if it is longer than the bytes that were read; 0: the whole entry was read. */
 static uint32_t start_longer(const struct leat_takeover *takeover)
 {
     const struct leat_disk_read *read = &takeover->read;
@@ -305,9 +305,12 @@ void takeover_start_read(struct leat_takeover *takeover)
     start_submit(takeover, takeover_core(takeover)->env->disk, seg, on_start_read);
 }
 
-/* ---- a log that serves: older segments are looked for again ---- */
+/* ---- a log that serves: segments that it lacks are looked for again ----
+ *
+ * A hole is a run of missing segments, between two segments of the log or before its first. A pass searches all holes,
+ * one after the other. */
 
-/* SUBTLE: where the segment after a gap names no predecessor, no node is asked for the missing segments.
+/* SUBTLE: if the segment after a hole names no predecessor, no node is asked for the missing segments.
  *  1. X has segments 0 to 3. Segment 4 was lost, and an operator gave it up; X goes on with segment 5, after an
  *     offset gap.
  *  2. B, which was thought to be lost, comes back with segment 4, and is told to drop it.
@@ -322,7 +325,8 @@ static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_parti
 
 static void older_free(struct leat_takeover *takeover, struct leat_partition *partition)
 {
-    if (partition != NULL) leat_partition_watch(partition); /* the tick looks at no idle log */
+    if (partition != NULL)
+        leat_partition_watch(partition); /* otherwise the tick skips an idle log */
     leat_disk_read_free(&takeover->read);
     leat_mem_free(takeover);
 }
@@ -339,8 +343,8 @@ static void older_later(struct leat_takeover *takeover, struct leat_partition *p
  *     segment 4.
  *  2. No node was asked for segment 4. Another node is asked for the bytes of segment 5, and has them.
  *  3. If segment 4 was called missing meanwhile, an operator could give up segment 4, though the other node has it.
- * Segments of other gaps are not missing either before nodes were asked for them: only the end of the pass over all
- * places calls segments missing. */
+ * Nor are segments of other holes missing before nodes were asked for them: only the end of a pass calls segments
+ * missing. */
 static void hole_is_passed(struct leat_partition *partition, const struct leat_segment *after,
                            bool between)
 {
@@ -351,7 +355,8 @@ static void hole_is_passed(struct leat_partition *partition, const struct leat_s
         (void)leat_takeover_pass_over(partition, false);
 }
 
-/* Where the segment behind the place is not lost the place waits for its bytes. */
+/* The start entry of the segment after the hole can't be read. The hole waits until that segment is repaired, or is
+ * known to be lost. */
 static void older_unnamed(struct leat_takeover *takeover, struct leat_partition *partition,
                           const struct leat_segment *after)
 {
@@ -363,7 +368,8 @@ static void older_unnamed(struct leat_takeover *takeover, struct leat_partition 
     }
 }
 
-/* On the log's core, before it goes to core 0: where the chain goes on. */
+/* On the log's core: the start entry of the segment after the hole names the wanted segment. Then the takeover goes to
+ * core 0. */
 static void older_begin(struct leat_takeover *takeover, struct leat_partition *partition,
                         const struct leat_segment *after, const uint8_t *bytes, uint32_t count)
 {
@@ -399,7 +405,7 @@ static void on_older_read(struct leat_disk_io *io)
         older_later(takeover, partition); /* or there is no memory */
 }
 
-/* ---- which segment: between two segments, the newest first, then before the first ---- */
+/* ---- which hole: between two segments, the newest first; then before the first segment ---- */
 
 static bool next_hole(const struct leat_partition *partition, struct leat_log_hole *out_hole,
                       bool *out_between)
@@ -448,7 +454,7 @@ void leat_takeover_older(struct leat_partition *partition)
     struct leat_log_hole hole;
     bool between;
     if (first != NULL && first->id.v > 0 && !leat_log_front_known(partition->log)) {
-        partition->backfill_ticks--; /* being looked up: asked again with the next tick */
+        partition->backfill_ticks--; /* read from the disk first: the next tick comes here again */
         return;
     }
     if (!next_hole(partition, &hole, &between)) {
@@ -456,7 +462,7 @@ void leat_takeover_older(struct leat_partition *partition)
         return;
     }
     if (hole.behind->integrity == LEAT_INTEGRITY_MISSING &&
-        hole.behind->buffer == NULL) { /* the damaged segment comes first */
+        hole.behind->buffer == NULL) { /* its repair comes first: its start entry is not here */
         if (leat_log_on_damaged(partition->log, hole.behind, false))
             hole_is_passed(partition, hole.behind, between);
         return;

@@ -126,21 +126,21 @@ static leat_err add_older(struct leat_core *core, struct leat_takeover *takeover
     leat_err rc = leat_log_segment_add(partition->log, takeover->seg);
     if (rc != LEAT_OK) return rc;
     if (partition->copies != NULL) rc = leat_primary_log_add(partition->copies, takeover->seg);
-    /* Without memory for that its copies are not looked after until the next start. */
+    /* The log has the segment all the same; until the next start its lost copies are not replaced. */
     if (rc != LEAT_OK) leat_node_log_warn("no memory to look after copies of a segment");
     uint64_t first = leat_log_first_retained(partition->log);
     if (first > takeover->first_retained) takeover->first_retained = first;
     return LEAT_OK;
 }
 
-/* Reads of what may still come wait, until every place was looked at. */
+/* The search in one hole has ended. Reads of missing segments wait until the pass has searched all holes. */
 static void hole_searched(struct leat_partition *partition, struct leat_takeover *takeover)
 {
     const struct leat_log_ref *ref = &takeover->ref;
     if (takeover_is_complete(takeover))
         leat_node_log_info(
-            "log %u/%u/%u: what was missing here in front of segment %llu has come "
-            "from other nodes, %llu ms after it was looked for",
+            "log %u/%u/%u: the missing segments before segment %llu have come from other nodes, "
+            "%llu ms after the search began",
             ref->stream, ref->streamlet, ref->log, (unsigned long long)takeover->hole_end,
             (unsigned long long)(leat_core_now(partition->core) - takeover->since_us) / 1000);
     partition->hole_below = takeover->hole_end;
@@ -228,7 +228,7 @@ bool takeover_seg_back(struct leat_takeover *takeover)
 static void seg_return(struct leat_takeover *takeover)
 {
     bool given_back = takeover_seg_back(takeover);
-    LEAT_ASSERT(given_back); /* as for segments of a log that is given up */
+    LEAT_ASSERT(given_back); /* a few bytes: see give_up_deliver() */
 }
 
 static void back_deliver(void *actor, struct leat_mail *mail)
@@ -249,8 +249,9 @@ static void back_deliver(void *actor, struct leat_mail *mail)
         seg_return(takeover);
         takeover_free(takeover);
     } else if (takeover->rc != LEAT_OK) {
-        takeover_pause(takeover,
-                       LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
+        takeover_pause(
+            takeover,
+            LEAT_TAKEOVER_TICK_US); /* no memory, or the log of an earlier epoch is here */
     } else if (takeover_has_ended(takeover)) {
         if (takeover->whole)
             leat_backup_drop_log(core->data->replicate->backup, takeover->ref, takeover->epoch,
@@ -259,7 +260,7 @@ static void back_deliver(void *actor, struct leat_mail *mail)
     } else {
         if (takeover->state == TAKEOVER_TAIL)
             leat_node_log_info(
-                "log %u/%u/%u is served here under epoch %u, %llu ms after that was told",
+                "log %u/%u/%u is served here under epoch %u, %llu ms after this node heard of it",
                 takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log, takeover->epoch.v,
                 (unsigned long long)(leat_core_now(core) - takeover->since_us) / 1000);
         bool none = takeover->seg == NULL && takeover->state == TAKEOVER_TAIL;

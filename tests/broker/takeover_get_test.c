@@ -230,9 +230,9 @@ static void log_whose_last_segment_is_nowhere_waits(void **state)
     alone_deliver();
     said_enough();
     alone_deliver();
-    assert_said(
-        "mail to 0\n"
-        "node log info: log 7/1/1 is served here under epoch 9, 0 ms after that was told\n");
+    assert_said("mail to 0\n"
+                "node log info: log 7/1/1 is served here under epoch 9, 0 ms after this node heard "
+                "of it\n");
     alone.mail_count = 0;
     ends();
 }
@@ -375,11 +375,11 @@ static void nothing_left_makes_a_log_without_segments(void **state)
     assert_int_equal(takeover->state, TAKEOVER_TAIL);
     said_enough();
     alone_deliver_all();
-    assert_said(
-        "make 7/1/1, epoch 9, of 0 segments, next 5 at 1000, behind 0:0, jumped\n"
-        "mail to 0\n"
-        "mail to 0\n"
-        "node log info: log 7/1/1 is served here under epoch 9, 0 ms after that was told\n");
+    assert_said("make 7/1/1, epoch 9, of 0 segments, next 5 at 1000, behind 0:0, jumped\n"
+                "mail to 0\n"
+                "mail to 0\n"
+                "node log info: log 7/1/1 is served here under epoch 9, 0 ms after this node heard "
+                "of it\n");
     assert_int_equal(takeovers(), 0);
     ends();
 }

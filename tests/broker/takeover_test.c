@@ -34,9 +34,9 @@ static void log_comes_step_by_step(void **state)
     assert_said("make 7/1/1, epoch 9, of 1 segments, next 5 at 50, behind 1000:4, older follow\n"
                 "mail to 0\n");
     alone_deliver();
-    assert_said(
-        "mail to 0\n"
-        "node log info: log 7/1/1 is served here under epoch 9, 5 ms after that was told\n");
+    assert_said("mail to 0\n"
+                "node log info: log 7/1/1 is served here under epoch 9, 5 ms after this node heard "
+                "of it\n");
     alone_deliver();
     assert_said(
         "adopt 7/1/1 segment 3 900:3 next 40, epoch 9\n"); /* the one before, as the start entry names it */
@@ -91,14 +91,14 @@ static void log_without_segments_is_made(void **state)
     it.there = false;
     leat_takeover_ask(&alone.cores[HOME], begun(), ALONE_LOGS);
     alone_deliver_all();
-    assert_said(
-        "mail to 0\n"
-        "mail to 0\n"
-        "mail to 1\n"
-        "make 7/1/1, epoch 10, of 0 segments, next 0 at 7, behind 0:0\n"
-        "mail to 0\n"
-        "mail to 0\n"
-        "node log info: log 7/1/1 is served here under epoch 10, 0 ms after that was told\n");
+    assert_said("mail to 0\n"
+                "mail to 0\n"
+                "mail to 1\n"
+                "make 7/1/1, epoch 10, of 0 segments, next 0 at 7, behind 0:0\n"
+                "mail to 0\n"
+                "mail to 0\n"
+                "node log info: log 7/1/1 is served here under epoch 10, 0 ms after this node "
+                "heard of it\n");
     end();
 }
 
@@ -163,15 +163,16 @@ static void log_of_one_segment_has_nothing_older(void **state)
                 "make 7/1/1, epoch 9, of 1 segments, next 1 at 50, behind 1000:4\n"
                 "mail to 0\n");
     alone_deliver_all();
-    assert_said("mail to 0\n"
-                "node log info: log 7/1/1 is served here under epoch 9, 0 ms after that was told\n"
-                "mail to 1\n"
-                "older ones done\n"
-                "no holes\n"
-                "copies: whole\n"
-                "mail to 0\n"
-                "mail to 0\n"
-                "drop what is left of 7/1/1, epoch 9, but 0 to 0\n");
+    assert_said(
+        "mail to 0\n"
+        "node log info: log 7/1/1 is served here under epoch 9, 0 ms after this node heard of it\n"
+        "mail to 1\n"
+        "older ones done\n"
+        "no holes\n"
+        "copies: whole\n"
+        "mail to 0\n"
+        "mail to 0\n"
+        "drop what is left of 7/1/1, epoch 9, but 0 to 0\n");
     end();
 }
 
