@@ -253,6 +253,6 @@ void co_recovery_pull(struct leat_coordinator *coordinator, uint32_t node)
     else if (pulls)
         rc = pull_there(coordinator, node, pulls, count);
     leat_mem_free(pulls);
-    /* One message's worth of refusals; what follows for this node fails likewise, in turn. */
+    /* All copies of this message have failed. The node's next message is sent from in there, and may fail, too. */
     if (rc != LEAT_OK) pulled(coordinator, incarnation, recovery->attempt, rc, count);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The leader's questions to every node when streamlets have lost their owner: the replicas there (COLLECT), and
- * copies to make (PULL). Here is the side of the asked node; the broker answers. Also the ends of logs in the tables,
- * for their present owner. docs/recovery.md has the whole. */
+/* The node that the leader asks when streamlets have lost their owner: which replicas does it hold (COLLECT), and which
+ * copies shall it make (PULL)? The node's broker answers. docs/recovery.md has the whole. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,7 +144,7 @@ static int log_order(const void *left, const void *right)
     return leat_log_ref_order(a->log, b->log);
 }
 
-/* The logs of what was asked for, as the tables have them now. A stream that is gone has none. */
+/* The logs of the streamlets that were asked about, as the tables have them now. A deleted stream has none. */
 static leat_err logs_fill(struct leat_coordinator *coordinator, struct co_collecting *it)
 {
     struct leat_machine *machine = &coordinator->machine;

@@ -15,7 +15,7 @@
 
 enum {
     LOG_ROWS_MAX = LEAT_TAIL_ROWS_MAX, /* of one log; more are not looked at */
-    COPIES_LEAST = 2,                  /* of where a log ends, while there may be so many nodes */
+    COPIES_LEAST = 2, /* nodes with a log's end, as long as so many may come back */
 };
 
 /* ---- deciding ---- */
@@ -157,7 +157,7 @@ uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last)
         const struct co_recover_streamlet *streamlet = &it->streamlets[s];
         for (uint32_t q = 0; q < streamlet->logs; q++) {
             struct co_recover_log *log = &it->logs[streamlet->first + q];
-            /* Its owner lives and serves this one. */
+            /* The streamlet's owner lives, and serves this log. */
             bool served = !streamlet->takes &&
                           !(log->seen.opened && log->seen.stamp_epoch.v != log->seen_epoch.v);
             if (served)
@@ -190,7 +190,8 @@ static const struct co_row *holder(const struct co_recovery *it, const struct co
     return found;
 }
 
-/* Also what an operator left of a log: no copies of that are made first. */
+/* How many logs of the streamlet end on this node. After an accepted loss, too: no copies of what is left are made
+ * first (log_has_bytes()), so the owner should have it. */
 static uint32_t holds_count(const struct co_recovery *it,
                             const struct co_recover_streamlet *streamlet, uint32_t node)
 {
@@ -245,7 +246,8 @@ struct plan {
     struct leat_coordinator *coordinator;
     bool count_only;
     uint32_t tasks;
-    uint32_t node_tasks[LEAT_NODES_MAX]; /* counted, then where the next goes */
+    /* count_only: how many tasks each node has; then the index of each node's next task. */
+    uint32_t node_tasks[LEAT_NODES_MAX];
 };
 
 static void task_add(struct plan *plan, uint32_t log, uint32_t node, bool before)
@@ -269,7 +271,8 @@ static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, ui
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
         if (co_node_heard(coordinator->recovery, i) && node_lives(coordinator, i)) able++;
     if (able >= copies || LEAT_BUG(ANSWERED_ALONE)) return false;
-    co_recovery_wait(coordinator, log, "too few of the nodes that are up answer to hold its end");
+    co_recovery_wait(coordinator, log,
+                     "its end must be on more nodes than those that are up and have answered");
     return true;
 }
 
@@ -289,7 +292,7 @@ static void copies_plan(struct plan *plan, uint32_t index, uint32_t owner, uint3
         done[i] = true;
         have++;
     }
-    if (!done[owner] && (!before || have < copies)) { /* the owner looks for older ones itself */
+    if (!done[owner] && (!before || have < copies)) { /* the owner fetches older segments itself */
         task_add(plan, index, owner, before);
         done[owner] = true;
         have++;

@@ -130,7 +130,8 @@ static void look_at(struct look *look, struct leat_machine_stream *stream, uint3
     bool lost = streamlet_lost(look->coordinator, stream, i, &later);
     bool waits = logs_wait(stream, i, &opened);
     look->later = look->later || later;
-    if (opened != (look->at.pass == 0)) return; /* those in use first */
+    if (opened != (look->at.pass == 0))
+        return; /* in pass 0 streamlets in use: with an opened log */
     if (lost)
         take(look, stream, i, true);
     else if (!later && waits)
@@ -169,6 +170,7 @@ static bool node_answers(struct leat_coordinator *coordinator, uint32_t i)
            co_peer_of_incarnation(coordinator, info->incarnation) != NULL;
 }
 
+/* The incarnations that are fenced: of each node the latest that owned a streamlet of this attempt. */
 static leat_err crashed_fill(struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
@@ -200,7 +202,7 @@ static void again_after(struct leat_coordinator *coordinator, uint64_t us)
     if (at < coordinator->recovery->again_us) coordinator->recovery->again_us = at;
 }
 
-/* What waits is looked for again, less and less often while nothing has changed. */
+/* The next round: after a pause that doubles as long as nothing has changed. */
 static void again_paced(struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
@@ -409,7 +411,7 @@ static void attempt_end(struct leat_coordinator *coordinator)
     if (waits == 0) it->lost_us = 0;
     bool all = it->cursor.stream == 0 && it->cursor.pass == 0;
     attempt_drop(it);
-    /* What did not fit comes next; what was passed over is looked for again; what waits, later. */
+    /* Streamlets that did not fit into this attempt come at once; logs that wait come after a pause. */
     if (all && it->round_waits)
         again_paced(coordinator);
     else
@@ -425,7 +427,7 @@ static void command_done(struct leat_coordinate *request)
     if (request->rc == LEAT_OK) it->recovered += request->id_count;
 }
 
-/* One entry after the other; each stands for itself. */
+/* One entry after the other; each takes effect by itself. */
 static void commit_advance(struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
@@ -536,7 +538,7 @@ void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnati
     co_recovery_pull(coordinator, (uint32_t)node);
 }
 
-/* What was to be copied there and is not: these logs wait for the next attempt. */
+/* Copies that this node has not made yet are given up: their logs wait for the next attempt. */
 static void tasks_leave(struct leat_coordinator *coordinator, uint32_t node, const char *why)
 {
     struct co_recovery *it = coordinator->recovery;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recovery inside the coordinator: recovery/collect.c (the side that is asked), recovery*.c (the leader). */
+/* Recovery inside the coordinator. collect.c is the side of the nodes that are asked, report.c has both sides of a
+ * report, and the rest is the leader's. */
 #ifndef LEAT_COORDINATOR_RECOVERY_RECOVERY_H
 #define LEAT_COORDINATOR_RECOVERY_RECOVERY_H
 
@@ -64,10 +65,10 @@ struct co_collect_asked {
 struct co_collecting {
     struct leat_list list;
     struct leat_collect collect;
-    bool local; /* of the leader here */
-    bool told;
+    bool local; /* this node leads, and asks itself */
+    bool told;  /* the broker has it */
     struct leat_link_ticket ticket;
-    uint64_t index; /* to be applied here first */
+    uint64_t index; /* entries up to this one are applied here before the broker gets it */
     struct leat_collect_log *logs;
     struct leat_crashed_node *crashed;
     struct co_streamlet *streamlets;
@@ -95,19 +96,20 @@ leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_
 struct co_row {
     struct leat_replica_row row;
     uint32_t node; /* index in the tables */
-    bool holds;    /* the decided tail */
-    bool before;   /* the segment before, where it is wanted too */
+    bool holds;    /* the replica has the log's decided end */
+    bool
+        before; /* it has the whole segment before the tail, and that is prepared, too: before_find() */
 };
 struct co_recover_log {
     struct leat_log_ref ref;
     struct leat_log_record seen;
     struct leat_epoch seen_epoch;
     enum leat_recover_decision decision;
-    bool undecided; /* WAITS because no node that answered has its end */
-    /* WAITS, and all nodes were heard: the best end that they have is reported, as `tail` (leat_tail_left()). */
+    bool undecided; /* WAITS by the answers of the nodes, not because a copy failed */
+    /* The log waits, and all nodes were heard: the entry reports as `tail` the best end that any node has. */
     bool tells;
     struct leat_tail_record tail;
-    /* The tail holds only a start entry: the segment before, named by the start entry. bytes 0: not so. */
+    /* The segment before the tail, if that is prepared, too: before_find(). bytes 0: it is not. */
     struct leat_prefix_id before;
     uint64_t before_next_offset;
     uint32_t row_first, row_count; /* its rows, once sorted */
@@ -117,7 +119,7 @@ struct co_recover_streamlet {
     uint64_t seen_owner, owner; /* incarnations */
     struct leat_epoch seen_epoch;
     uint32_t first, logs; /* in the array of logs */
-    bool takes;           /* else its owner lives, and some logs wait */
+    bool takes; /* it gets a new owner; otherwise its owner lives, and some of its logs wait */
 };
 /* A copy that is asked for. */
 struct co_task {
@@ -133,20 +135,21 @@ enum co_node_answer {
 };
 struct co_recovery {
     enum leat_recovery_phase phase; /* co_phase_enter() */
-    uint64_t attempt, index;
-    uint64_t begun_us, phase_us, lost_us; /* lost: when the first crash was applied here */
-    uint64_t again_us;                    /* look again then; UINT64_MAX: nothing waits */
+    uint64_t attempt, index;        /* index: of the last entry that was applied at its beginning */
+    uint64_t begun_us, phase_us,
+        lost_us;       /* lost: when a look first found work; 0: none since */
+    uint64_t again_us; /* look again then; UINT64_MAX: nothing waits */
     uint64_t node_changes_seen;
-    bool looked;
+    bool looked; /* since this node leads */
     struct co_cursor {
         uint32_t pass, stream, streamlet;
     } cursor;                    /* where the next attempt looks on; zeros: a new round */
-    uint32_t round_waits, waits; /* logs of this round, of this attempt */
-    uint64_t look_us, now_us;    /* when the turn was that looked; of the last turn */
+    uint32_t round_waits, waits; /* logs that wait: in this round, in this attempt */
+    uint64_t look_us, now_us;    /* of the last look at the tables; of the last turn */
     struct {
-        uint64_t us, node_changes; /* of the last wait */
+        uint64_t us, node_changes; /* the last pause between two rounds, and what was known then */
         uint32_t waits;
-        bool missed; /* some node did not answer, or something was decided */
+        bool missed; /* since then a node did not answer, or a log was decided */
     } paced;
     struct co_recover_streamlet *streamlets;
     uint32_t streamlet_count;
@@ -158,14 +161,14 @@ struct co_recovery {
     size_t row_count, row_capacity;
     bool sorted;
     enum co_node_answer nodes[LEAT_NODES_MAX]; /* co_node_enter() */
-    uint32_t asked, answered, good;            /* good: HEARD */
+    uint32_t asked, answered, good;            /* nodes; answered: HEARD or MUTE; good: HEARD */
     struct co_task *tasks;                     /* by node */
     uint32_t task_count, tasks_open;
     struct {
         uint32_t next, end, in_flight; /* of tasks */
     } pulls[LEAT_NODES_MAX];
     struct leat_coordinate request;
-    bool committing; /* the request is with the coordinator, whatever the phase */
+    bool committing; /* the request is with the coordinator, even after its attempt was dropped */
     uint8_t *command;
     uint32_t next_streamlet, recovered;
     uint64_t collected_us, prepared_us; /* durations of the attempt */
@@ -175,16 +178,16 @@ struct co_recovery {
     struct leat_recovery_status last; /* of the last attempt that gave a streamlet an owner */
     struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
     uint32_t waiting_count;      /* of all logs, also logs without a row */
-    uint64_t attempts, fruitful; /* that gave at least one streamlet an owner */
+    uint64_t attempts, fruitful; /* fruitful: attempts that gave a streamlet an owner */
     struct {
         uint64_t attempt, ended, us;
         enum leat_recovery_phase phase;
         uint32_t waits;
     } told;
-    struct leat_recovery_report heard; /* of the leader */
+    struct leat_recovery_report heard; /* the last report of a leader on another node */
     uint64_t heard_from;               /* its voter id */
 };
-/** The step of an attempt from one phase to the next. From each to NONE: it is dropped. */
+/** The step of an attempt from one phase to the next. NONE may follow each phase: the attempt is dropped. */
 static inline void co_phase_enter(struct co_recovery *it, enum leat_recovery_phase to)
 {
     static const unsigned follow[] = {
@@ -196,7 +199,7 @@ static inline void co_phase_enter(struct co_recovery *it, enum leat_recovery_pha
     LEAT_ASSERT(follow[it->phase] & 1u << to);
     it->phase = to;
 }
-/** The same of what a node says; each attempt begins with UNASKED. */
+/** The step of a node in an attempt; each attempt begins with UNASKED. */
 static inline void co_node_enter(struct co_recovery *it, uint32_t node, enum co_node_answer to)
 {
     static const unsigned follow[] = {
@@ -244,14 +247,15 @@ void co_recovery_wait(struct leat_coordinator *coordinator, struct co_recover_lo
 struct leat_recovery_status co_recovery_status(struct leat_coordinator *coordinator);
 
 /* recovery/report.c */
-/** Tell the others, when something has changed, or when a while has passed and logs wait. */
+/** The leader sends its report to all nodes: when it has changed, and every second. */
 void co_report_tell(struct leat_coordinator *coordinator);
 void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                     const struct leat_frame *frame);
 void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out);
 
 /* recovery/prepare.c */
-/** Decide all logs by the rows that are there; how many can't be decided. */
+/** Decides all logs by the rows that have come. last: reports the reason of each log that waits. Returns how many logs
+ * can't be decided. */
 uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last);
 /** Choose owners, and the nodes that must make copies. */
 leat_err co_recovery_plan(struct leat_coordinator *coordinator) LEAT_NODISCARD;
@@ -259,13 +263,14 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator) LEAT_NODISCARD;
 size_t co_recovery_command(struct leat_coordinator *coordinator);
 
 /* recovery/wait.c */
-/** Every node that is to come back is up, for so long already, and has answered. */
+/** Every node that may come back has been up for `up_us`, and has answered this attempt. A node that was drained while
+ * it is down, or that is GONE, does not come back. */
 bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t up_us);
-/** The best end that any node has of a log that waits (leat_tail_left()); false: none. Rows: sorted. */
+/** The best end that any node has of a log that waits (leat_tail_left()); false: no node has any. Rows: sorted. */
 bool co_recovery_best(const struct co_recovery *it, const struct co_recover_log *log,
                       struct leat_tail_record *out_best);
-/** Nothing of it is decided, and nothing more is to come: which node shall answer for it, as an index
- * in the tables; -1: none yet. */
+/** No log of the streamlet can be decided, and all nodes were heard: the node that gets the streamlet only to answer
+ * its clients, as an index in the tables. -1: a log is decided, or a node was not heard. */
 int co_recovery_answers(const struct leat_coordinator *coordinator,
                         const struct co_recover_streamlet *streamlet);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the leader knows of recoveries, for people: told to all nodes, so that any can be asked. */
+/* What the leader knows of recoveries, for operators: sent to all nodes, so that an operator can ask any node. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum {
     TELL_AGAIN_US = 1000 * 1000,
 };
 
-/* The rows are large, and few are there as a rule: only what is counted is written and copied. */
+/* Rows of logs that wait are large, and mostly few: only waiting_rows of them are written and copied. */
 static void report_clear(struct leat_recovery_report *out)
 {
     memset(out, 0, offsetof(struct leat_recovery_report, waiting));

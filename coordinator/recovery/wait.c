@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs that wait because no node has their end: when all answers are in, what is left of these logs, and which node
- * answers their clients meanwhile. Pure; docs/recovery.md, "Logs that wait". */
+/* Logs that wait because no node has their end: whether all nodes have answered, what is left of these logs, and which
+ * node answers their clients meanwhile. Pure; docs/recovery.md, "Logs that wait". */
 #include "base/assert.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/recovery/recovery.h"
