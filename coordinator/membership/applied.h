@@ -7,9 +7,9 @@
 
 /* applied.c */
 leat_err co_apply(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count);
-/** Replace the tables, then tell what is different. */
+/** Replaces the tables by a snapshot, then calls the options' events. */
 leat_err co_restore(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count);
-/** Tell of all nodes and streams. */
+/** Calls on_node and on_stream for all nodes and streams. */
 void co_tables_tell(struct leat_coordinator *coordinator);
 
 #endif

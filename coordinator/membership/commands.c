@@ -206,7 +206,7 @@ static void command_write(const struct leat_coordinator *coordinator,
     case LEAT_COORDINATE_ACCEPT_LOSS:
         accept_loss_write(writer, request);
         break;
-    case LEAT_COORDINATE_ADOPT: /* these have their own ways */
+    case LEAT_COORDINATE_ADOPT: /* this request and the next four never come here */
     case LEAT_COORDINATE_ADD_VOTER:
     case LEAT_COORDINATE_NODE_REPLACE:
     case LEAT_COORDINATE_TAILS:

@@ -16,7 +16,7 @@ struct leat_coordinator; /* opaque */
 
 struct leat_crashed_node {
     char name[LEAT_NODE_NAME_BYTES_MAX + 1];
-    uint64_t incarnation; /* and all before */
+    uint64_t incarnation; /* and all earlier ones of this node */
 };
 struct leat_collect_log {
     struct leat_log_ref log;
@@ -24,16 +24,17 @@ struct leat_collect_log {
 };
 /* Made by this node's coordinator when the leader collects. Answered once, any time later. */
 struct leat_collect {
-    struct leat_mail mail; /* free for the struct's holder to send it with */
+    struct leat_mail mail; /* sends the struct to and from the broker */
     uint64_t attempt;
     /* To be fenced before anything is looked at, on every transport and core. */
     const struct leat_crashed_node *crashed;
     size_t crashed_count;
     const struct leat_collect_log *logs; /* ascending */
     size_t log_count;
-    /* The answer: every MARK of these logs, and three kinds of CLOSED: the segment before a mark that is only_start;
-     * the segment of a tail record; of an opened log the highest segment that may be left (leat_tail_may_be_left()).
-     * Also the highest LOST segment, for operators. Any order. Given: leat_mem_free(). */
+    /* The answer: every MARK of these logs, and four kinds of CLOSED: the segment of a tail record; the highest; the
+     * segment before a segment without records; of an opened log the highest segment that may be left
+     * (leat_tail_may_be_left()). Also the highest LOST segment, for operators. The node chooses them
+     * (broker/ownership/filter.h). Any order. Given: leat_mem_free(). */
     struct leat_replica_row *rows;
     size_t row_count;
     leat_err rc; /* not LEAT_OK: counted as if this node had not answered */
@@ -98,24 +99,24 @@ enum leat_coordinate_kind {
     /* logs[log_count], epochs of all = epoch, version (0: 1). Committed as one entry */
     LEAT_COORDINATE_OPENED,
     /* node_name, address, cores, kafka_address; of a cluster also node_address, rack, host, node_id,
-     * memory_bytes, logs_most. out:
-     * incarnation, cluster_id; old ones are down then. LEAT_E_EXISTS: another node of that name is
-     * up */
+     * memory_bytes, logs_most. out: incarnation, cluster_id; the node's earlier incarnations are down then.
+     * LEAT_E_EXISTS: another node of that name is up */
     LEAT_COORDINATE_NODE_UP,
     LEAT_COORDINATE_ADOPT, /* marks[mark_count] of everything found; out: decisions */
-    /* logs[0], incarnation, epoch (the log's), next_offset (at least; what is known of it), segment
-     * or tails[0] (its prefix id: of that one), stands_in: a tail record with jumped. out: epoch, fresh;
-     * next_offset, beyond every offset that any record of the log ever had */
+    /* logs[0] gets a tail record with `jumped`. In: incarnation; the log's epoch; next_offset, the highest that this
+     * node knows; tails[0], the last segment that is kept (NULL: `segment`, without a prefix id); stands_in. out: a new
+     * epoch; next_offset, beyond every offset that any record of the log ever had */
     LEAT_COORDINATE_ACCEPT_LOSS,
-    LEAT_COORDINATE_BARRIER, /* done when everything before is applied */
+    LEAT_COORDINATE_BARRIER, /* done when all entries that were committed before are applied */
     /* logs[log_count], incarnation, epoch, version: the stamps of these logs get `version`, in one entry.
      * LEAT_E_STALE_EPOCH: this incarnation does not own the logs. LEAT_E_INVALID: a log is not opened, or has a
      * higher version */
     LEAT_COORDINATE_VERSION,
-    /* Hand streamlets over, after their logs were drained: logs[log_count] is every log of theirs,
-     * ascending, tails[log_count] where each ends; incarnation, target. out: epoch, fresh, which is
-     * the target's when rc is LEAT_OK. Refused with epoch != 0: they stay the requester's, under
-     * that epoch. Refused with epoch 0: nothing has changed, because they were not its own. */
+    /* Hand streamlets over, after their logs were stopped. In: logs[log_count], all logs of these streamlets, in
+     * ascending order; tails[log_count], where each ends; incarnation; epoch; target. LEAT_OK: the target owns the
+     * streamlets; out: a new epoch. Refused with epoch != 0: the requester owns the streamlets, under this new epoch.
+     * Refused with epoch 0: the requester did not own them, and nothing has changed; after an error of class RETRY
+     * whether the move takes effect is not known. */
     LEAT_COORDINATE_MOVE,
     /* target, draining: gets nothing new (or does again). LEAT_E_INVALID: the last node that is not drained: by the
      * entries applied here, or when the drain was applied and was then taken back */
@@ -150,7 +151,8 @@ struct leat_coordinate {
     const char *node_address, *rack, *host; /* may be NULL */
     const char *kafka_address;              /* likewise */
     uint8_t node_id[16];                    /* of the data directory; zeros: not said */
-    uint64_t boot, boot_before; /* its mark of this start, and of the last that came up; 0: none */
+    /* Marks in the data directory: of this start, and of the last start that came up; 0: none. */
+    uint64_t boot, boot_before;
     uint64_t memory_bytes, logs_most;
     uint32_t cores;
     uint64_t incarnation;
@@ -161,8 +163,8 @@ struct leat_coordinate {
     struct leat_log_end *ends; /* out of TAILS */
     size_t end_count;
     bool draining;
-    /* Nothing of the log is here, and other nodes may have its end: LEAT_E_AGAIN names the nodes that have not been
-     * heard. */
+    /* ACCEPT_LOSS: this node has nothing of the log, and other nodes may have its end. LEAT_E_AGAIN: a node that may
+     * have it was not heard yet. */
     bool stands_in;
     uint8_t cluster_id[16];
     const struct leat_log_marks *marks;
@@ -179,7 +181,7 @@ struct leat_coordinate {
     /* the coordinator's: */
     bool takes_back; /* NODE_DRAIN: the drain is being undone, and is refused then */
     struct leat_list link;
-    uint64_t sequence; /* of its entry; of the last one, when there are several */
+    uint64_t sequence; /* of its last entry */
     uint64_t since_us, sent_us;
     uint64_t attempt;       /* of ADOPT */
     const uint8_t *command; /* of recovery: borrowed until on_done */
@@ -236,16 +238,16 @@ enum {
     LEAT_COORDINATE_QUEUE_MAX = 65536,   /* more waiting requests are refused by LEAT_E_AGAIN */
     LEAT_COORDINATE_CLIENTS_MAX = 32768, /* of these, what clients asked for: base/shares.h */
     /* A request without an answer for so long ends with LEAT_E_TIMEOUT: whether it takes effect is unknown. NODE_UP
-     * and ADOPT wait for ever: a node can't do without. Shorter than the time that clients wait for an answer (30 s):
-     * later the reason would reach no client. */
+     * and ADOPT wait for ever: without these a node does not serve. Shorter than clients wait for an answer (30 s):
+     * otherwise the reason would reach no client. */
     LEAT_COORDINATE_WAIT_US_MAX = 25 * 1000 * 1000,
 };
 
 /** Send a request. Thread: any actor's. */
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request);
 enum leat_voter_role {
-    LEAT_VOTER_LEARNER,  /* does not vote */
-    LEAT_VOTER_EMPTY,    /* to vote once the cluster is formed; of a formed one: has forgotten */
+    LEAT_VOTER_LEARNER, /* does not vote */
+    LEAT_VOTER_EMPTY,   /* waits for the cluster to be formed; if it is formed: has lost its data */
     LEAT_VOTER_PREPARED, /* the cluster is being formed */
     LEAT_VOTER_FOLLOWER,
     LEAT_VOTER_CANDIDATE,

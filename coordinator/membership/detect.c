@@ -86,7 +86,7 @@ static bool crash_propose(struct leat_coordinator *coordinator, uint32_t i, cons
     return true;
 }
 
-/* Another node, or a new incarnation. How long silences on this machine last is already known. */
+/* Another node, or a new incarnation. gap_us stays: it says how long silences on that machine last. */
 static void watch_begin(struct co_watch *watch, uint64_t incarnation, uint64_t now_us)
 {
     *watch = (struct co_watch){
@@ -130,7 +130,7 @@ static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint6
     uint64_t gap_us = heard_us - watch->heard_us;
     if (gap_us > watch->gap_us && watch->heard && !node->crashed) watch->gap_us = gap_us;
     watch->said_us = watch->heard_us = heard_us;
-    watch->heard = true; /* how long it took to come is another matter */
+    watch->heard = true; /* the time until the first answer is no gap */
     watch->dead = watch->lost = false;
 }
 
@@ -170,8 +170,8 @@ static const struct co_watch *watch_of_peer(const struct leat_coordinator *coord
     return NULL;
 }
 
-/* A majority of the voters, this one included, has answered; how lately: each within its own patience, or
- * (recently) within `suspect`.
+/* Has a majority of the voters, this one included, answered lately: each within its own patience, or, if `recently`,
+ * within `suspect`?
  *
  * SUBTLE: an answer counts on any connection. A voter that was just started anew connects to this node at once; this
  * node tries the voter's address again up to a second later, since the address refused for a while. If only
@@ -274,7 +274,7 @@ static void lead_maybe(struct leat_coordinator *coordinator, uint64_t now_us)
                       (word->last_term == term &&
                        (word->last_index > index ||
                         (word->last_index == index && voter->id < coordinator->voter_id)));
-        if (longer) return; /* it will */
+        if (longer) return; /* the other voter takes over */
     }
     if (agree <= co_voters_count(coordinator) / 2) return;
     leat_node_log_warn("coordinator: the leader is lost: this voter takes over");
@@ -308,7 +308,7 @@ static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us, c
     if (!coordinator->votes || co_learns(coordinator) || co_leads(coordinator)) return;
     raft_leader(&coordinator->drive.raft, &leader, &address);
     if (leader == 0 || leader == coordinator->voter_id) return;
-    /* It may be lost and found each round: one line says so. */
+    /* The leader may be lost and heard again in each round: one line a second. */
     bool told = it->lost || (it->lost_leader == leader && now_us < it->lost_told_us + LOST_TELL_US);
     if (!told) it->lost_told_us = now_us;
     if (!told)
@@ -320,7 +320,7 @@ static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us, c
     it->lost_term = raft_current_term(&coordinator->drive.raft);
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
         if (address && strcmp(coordinator->machine.nodes[i].info.node_address, address) == 0)
-            coordinator->watch[i].lost = true; /* should this one lead next */
+            coordinator->watch[i].lost = true; /* used if this voter leads next */
     lost_tell(coordinator);
     lead_maybe(coordinator, now_us);
 }
@@ -339,7 +339,7 @@ void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     LEAT_ASSERT_OWNER(coordinator);
     struct co_lost word;
     if (co_lost_said_decode(frame->control, frame->control_bytes, &word) != LEAT_OK) {
-        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed word on the leader");
+        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed LOST");
         return;
     }
     word.since_us = co_now(coordinator);
@@ -410,7 +410,7 @@ void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_p
                    led ? peer->state.voter_id : 0);
 }
 
-/* This node leads now: silence goes on where it was, and unheard nodes are probed at once. */
+/* This node leads now: each node's silence begins now, and nodes without a connection are probed at once. */
 void co_detect_leads(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);

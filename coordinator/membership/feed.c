@@ -86,7 +86,7 @@ static void helping_done(struct leat_link_call *call, leat_err rc, const struct 
         if (peer->feeding && !helping->snapshot) peer->feed_next = helping->next;
     } else {
         feed_stop(peer);
-        /* The learner asks anew once it notices: an error tells it, a lost answer does not. */
+        /* The learner must ask anew. It has sent an error, or hears that the link is cut. */
         if (rc == LEAT_E_TIMEOUT) leat_link_cut(peer->link, rc, "a learner took too long");
     }
     leat_mem_free(helping);
@@ -353,7 +353,8 @@ static bool from_feeder(struct leat_coordinator *coordinator, const struct co_pe
 {
     if (co_learns(coordinator) && peer == coordinator->feeder && coordinator->failed == LEAT_OK)
         return true;
-    leat_link_answer_error(coordinator->links, ticket, LEAT_E_AGAIN, "nothing is wanted of you");
+    leat_link_answer_error(coordinator->links, ticket, LEAT_E_AGAIN,
+                           "this node does not want entries of that voter");
     return false;
 }
 
@@ -372,7 +373,7 @@ void co_feed_entries(struct leat_coordinator *coordinator, struct co_peer *peer,
         leat_link_answer(coordinator->links, ticket, "\x90", 1);
         return;
     }
-    coordinator->feeder = NULL; /* asked anew, of any voter, from the last applied entry */
+    coordinator->feeder = NULL; /* the next tick asks any voter, from the last applied entry on */
     leat_link_answer_error(coordinator->links, ticket, rc, "not the entries that follow");
 }
 

@@ -166,7 +166,7 @@ static void form_answered(struct leat_link_call *call, leat_err rc, const struct
     if (rc == LEAT_E_CANCELLED) return;
     coordinator->form_answers++;
     if (rc == LEAT_OK) coordinator->form_ok++;
-    /* No word of this attempt may arrive during the next. */
+    /* No answer to this attempt may arrive during the next. */
     if (rc == LEAT_E_TIMEOUT) leat_link_cut(peer->link, rc, "a voter did not answer");
     if (coordinator->form_answers < coordinator->form_wanted) return;
     coordinator->form_calling = false;

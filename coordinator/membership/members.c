@@ -5,11 +5,11 @@
  * Each step is a call, or a committed configuration that differs by one server. Each step first checks whether it is
  * done already: after a change of leader the request is simply made again.
  *
- *   replace only: the old id of that address leaves
+ *   replace only: the node's old id leaves
  *   JOIN: the node makes an empty raft log under its new id
- *   that id is added as joining, which does not vote
- *   it catches up
- *   it votes
+ *   the new id is added as joining, which does not vote
+ *   the node catches up
+ *   the node votes
  *
  * SUBTLE: leaving and coming are two configurations. In a single configuration, with as many servers as before, raft
  * would take the newcomer for the voter that left and count entries that the newcomer never had. */
@@ -58,7 +58,7 @@ void co_change_end(struct leat_coordinator *coordinator, leat_err rc, const char
 
 /* ---- steps ---- */
 
-/* Whose address in the configuration that is; NULL: nobody's. */
+/* The server with this address in the configuration; NULL: none. */
 static const struct raft_server *server_of_address(const struct leat_coordinator *coordinator,
                                                    const char *address)
 {
@@ -72,9 +72,9 @@ static const struct raft_server *server_of_address(const struct leat_coordinator
 }
 
 struct edit {
-    uint64_t without;    /* this id leaves */
-    uint64_t id;         /* this one is added, or changed */
-    const char *address; /* its, and its name */
+    uint64_t without;    /* this id leaves; 0: none */
+    uint64_t id;         /* this id is added, or gets another address or role; 0: none */
+    const char *address; /* of `id`, with its name: co_voter_write() */
     int role;
 };
 
@@ -205,7 +205,7 @@ static leat_err step(struct leat_coordinator *coordinator)
         struct edit edit = {.id = self->id, .address = address, .role = self->role};
         return configuration_propose(coordinator, &edit);
     }
-    /* It may have become a voter, and the leader even, since it was asked for the first time. */
+    /* The node is this leader: it has become a voter since the request was first made. */
     if (strcmp(change->node, leat_links_identity(coordinator->links)->node) == 0) {
         change_is_done(coordinator);
         return LEAT_OK;
@@ -221,7 +221,7 @@ static leat_err step(struct leat_coordinator *coordinator)
             join_call(coordinator, peer);
         return LEAT_OK;
     }
-    /* PREPARED: the cluster is formed, and that the peer votes is not heard here yet. */
+    /* PREPARED: the cluster is formed, and this node has not heard yet that the peer votes. */
     if (!server || server->role != RAFT_VOTER || peer->state.role != LEAT_VOTER_PREPARED)
         change->lacked = true;
     const struct leat_machine_node *node =
@@ -258,7 +258,8 @@ static leat_err step(struct leat_coordinator *coordinator)
     }
     if (!server) {
         if (coordinator->drive.raft.configuration.n >= LEAT_VOTERS_MAX) {
-            co_change_end(coordinator, LEAT_E_TOO_MANY, "there are as many voters as may be");
+            co_change_end(coordinator, LEAT_E_TOO_MANY,
+                          "the cluster has as many voters as it can have");
             return LEAT_OK;
         }
         co_voter_write(address, node->info.node_address, change->node);
@@ -298,7 +299,7 @@ void co_change_advance(struct leat_coordinator *coordinator)
     change->calling = false;
     if (co_now(coordinator) > change->since_us + CHANGE_US_MAX) {
         co_change_end(coordinator, LEAT_E_TIMEOUT,
-                      "the node was not heard of, or too few voters are up; ask again");
+                      "the node has not connected, or too few voters are up; ask again");
         return;
     }
     if (leat_raft_drive_changing(&coordinator->drive)) return;

@@ -8,15 +8,16 @@
 /* peers.c */
 leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error);
 void co_peers_fini(struct leat_coordinator *coordinator);
-/** Tell links and peers the cluster id and the incarnation that this node has by now. */
+/** Sends the present cluster id and incarnation of this node to links and peers. */
 void co_identity_update(struct leat_coordinator *coordinator);
 /** Open links to all voters that are known. */
 void co_peers_want(struct leat_coordinator *coordinator);
+/** Tries the node's address at once, if the node is up and its link is down. */
 void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_info *node);
 void co_address_want(struct leat_coordinator *coordinator, const char *address);
-/** Tell all peers, when something of it has changed (or at any rate). */
+/** Sends this node's STATE to all peers; always: also if nothing has changed. */
 void co_state_tell(struct leat_coordinator *coordinator, bool always);
-/** What a peer says of itself; where that is malformed or another node's, its link is cut. */
+/** Takes a peer's STATE. If the STATE is malformed, or names another node, the peer's link is cut. */
 void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                    const struct leat_frame *frame);
 

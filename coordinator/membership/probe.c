@@ -24,8 +24,8 @@ enum {
 
 struct probe {
     struct leat_list list;
-    struct leat_coordinator *coordinator; /* NULL: it has closed */
-    struct leat_conn *conn;               /* NULL: it rests */
+    struct leat_coordinator *coordinator; /* NULL: the coordinator has closed */
+    struct leat_conn *conn;               /* NULL: the probe waits until again_us */
     uint64_t incarnation, voter_id, since_us, again_us;
     unsigned tries;
     bool opened;
@@ -87,7 +87,7 @@ static void probe_on_closed(void *user, struct leat_conn *conn, leat_err why)
         leat_mem_free(probe);
         return;
     }
-    /* Closed by ourselves (LEAT_OK) says nothing, nor does a machine that is out of something. */
+    /* A close by this node (LEAT_OK) says nothing, nor does an error of this node's machine. */
     if (!probe->opened && why == LEAT_E_CLOSED) {
         uint64_t incarnation = probe->incarnation, voter_id = probe->voter_id;
         probe_end(probe);

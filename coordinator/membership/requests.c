@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests: from the queue to the leader, be it here or elsewhere, and back as what was applied
- * here.
+/* Requests: from the queue to the leader, on this node or another; a request is answered when its entry is applied on
+ * this node.
  *
- * A request has records: entries with this coordinator's session and a sequence. However often
- * they are proposed, they take effect once. So the one answer to every doubt (a leader lost, a call
- * without answer, a leadership that ended) is to send everything unanswered again. */
+ * A request has records: entries with this coordinator's session and a sequence. However often records are proposed,
+ * they take effect once. So in every doubt (a lost leader, a call without an answer, an ended leadership) all
+ * unanswered requests are sent again. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static void request_applied(struct leat_coordinator *coordinator, struct leat_co
             return;
         }
     }
-    /* Made, and deleted again before this was heard: the maker finds no stream. */
+    /* LEAT_OK without a stream: it was made, and deleted again before this node applied that. */
     request->rc = result->rc != LEAT_OK ? result->rc : LEAT_E_UNKNOWN_STREAM;
     request->error = result->error;
     if (request->error.code == LEAT_OK)
@@ -162,7 +162,7 @@ static size_t batch_take(struct leat_coordinator *coordinator, struct leat_list 
         struct leat_coordinate *request =
             LEAT_CONTAINER(coordinator->queue.next, struct leat_coordinate, link);
         bool adopt = request->kind == LEAT_COORDINATE_ADOPT;
-        /* Alone, on tables in which everything asked for before is applied. */
+        /* ADOPT goes alone, and is decided when all earlier requests are applied. */
         if (adopt && (count > 0 || !leat_list_empty(&coordinator->pending))) break;
         if (count >= CO_SUBMIT_COMMANDS_MAX || bytes > bytes_max) break;
         leat_err rc = LEAT_OK;
@@ -270,7 +270,7 @@ static void advance_here(struct leat_coordinator *coordinator)
         batch_back(coordinator, &batch);
         return;
     }
-    /* Sent before it is: nothing says that nothing is applied inside. */
+    /* Counted as sent first: entries may be applied before co_records_submit() returns. */
     batch_sent(coordinator, &batch);
     leat_err rc = co_records_submit(coordinator, NULL, copy, bytes);
     leat_mem_free(copy);
@@ -306,7 +306,7 @@ static void submit_done(struct leat_link_call *call, leat_err rc, const struct l
     if (number != coordinator->submit_number) return;
     coordinator->submitting_to = NULL;
     if (leat_err_class(rc) == LEAT_CLASS_REJECT)
-        pending_refuse(coordinator, rc, error->text); /* at each send */
+        pending_refuse(coordinator, rc, error->text); /* it would be refused each time */
     else if (rc != LEAT_OK && coordinator->failed == LEAT_OK)
         co_requests_again(coordinator);
 }
@@ -426,14 +426,14 @@ void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us)
     if (leat_list_empty(&coordinator->pending)) return;
     const struct leat_coordinate *oldest =
         LEAT_CONTAINER(coordinator->pending.next, struct leat_coordinate, link);
-    /* Here nothing is lost: a leader's own proposals are in its log. */
+    /* A leader need not send again: its proposals are in its log. */
     if (!co_leads(coordinator) && now_us > oldest->sent_us + CO_RESEND_US)
         co_requests_again(coordinator);
 }
 
 /* ---- in ---- */
 
-/* What clients wait for leaves half of the places to what the node asks for itself. */
+/* Requests of clients take at most half of the queue: the node's own requests have the rest. */
 static bool queue_has_room(struct leat_coordinator *coordinator,
                            const struct leat_coordinate *request)
 {
@@ -452,9 +452,9 @@ static void request_deliver(void *actor, struct leat_mail *mail)
     else if (offence)
         co_request_refuse(coordinator, request, LEAT_E_INVALID, offence);
     else if (!queue_has_room(coordinator, request))
-        co_request_refuse(coordinator, request, LEAT_E_AGAIN,
-                          "as many requests wait for the coordinator as may, or of those of this "
-                          "address");
+        co_request_refuse(
+            coordinator, request, LEAT_E_AGAIN,
+            "too many requests wait for the coordinator, or too many of this address");
     else if (request->kind == LEAT_COORDINATE_TAILS) {
         request->rc = co_tails_answer(coordinator, request);
         co_request_answer(coordinator, request);

@@ -7,7 +7,7 @@
 
 /* queue.c */
 void co_requests_init(struct leat_coordinator *coordinator);
-/** What was sent is sent again: its leader is lost. */
+/** Sends all requests again that were sent and are not applied. */
 void co_requests_again(struct leat_coordinator *coordinator);
 void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why);
 /** A request of the coordinator's own. */
@@ -24,7 +24,7 @@ void co_decisions_drop(struct leat_coordinate *request);
 /* requests.c */
 void co_requests_advance(struct leat_coordinator *coordinator);
 void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us);
-/** The tables were replaced: answer what they know the outcome of, send the rest again. */
+/** The tables were replaced: answers requests whose outcome the tables have, sends the rest again. */
 void co_requests_restored(struct leat_coordinator *coordinator);
 void co_requests_applied(struct leat_coordinator *coordinator,
                          const struct leat_machine_result *result);
@@ -34,7 +34,7 @@ leat_err co_records_submit(struct leat_coordinator *coordinator, const struct co
 
 /* commands.c */
 const char *co_request_offence(const struct leat_coordinate *request);
-/** The sentence for a drain of the last node that is not drained. */
+/** Sets the error of a drain of the last node that is not drained. */
 leat_err co_drain_refuse(struct leat_coordinate *request);
 /** Fill request->bytes with records; sets request->sequence. */
 leat_err co_request_encode(struct leat_coordinator *coordinator,

@@ -146,8 +146,7 @@ static uint64_t incarnation_of(enum leat_command_kind kind, struct leat_msg_read
     return leat_entry_version_read(reader, &raise), raise.incarnation;
 }
 
-/* Each node shows what another says of itself, on terminals and in answers. Addresses are looked at when it is
- * applied. */
+/* Other nodes show these texts on terminals and in answers. Addresses are checked when the entry is applied. */
 static leat_err node_up_check(const char *name, struct leat_msg_reader *reader)
 {
     struct leat_entry_node_up up;
@@ -295,7 +294,7 @@ const char *co_message_offence(const struct leat_coordinator *coordinator,
         return "it leads in a term in which this node leads";
     if (message->type == RAFT_REQUEST_VOTE &&
         message->request_vote.candidate_id != message->server_id)
-        return "it asks for votes for another";
+        return "it asks for votes for another node";
     if (message->type == RAFT_APPEND_ENTRIES) {
         const struct raft_append_entries *append = &message->append_entries;
         if (append->n_entries > 0 && !entries_allowed(append))
@@ -305,7 +304,7 @@ const char *co_message_offence(const struct leat_coordinator *coordinator,
     }
     if (message->type == RAFT_INSTALL_SNAPSHOT &&
         message->install_snapshot.conf_index > message->install_snapshot.last_index)
-        return "its snapshot has a configuration of later than its end";
+        return "its snapshot has a configuration that is later than its end";
     return NULL;
 }
 

@@ -15,14 +15,14 @@ enum co_right {
     CO_RIGHT_FORMER, /* any node, until there is a cluster */
 };
 
-/** Of a message between coordinators. A kind that is none: CO_RIGHT_NOBODY. */
+/** The right that a message between coordinators needs. An unknown kind: CO_RIGHT_NOBODY. */
 enum co_right co_kind_right(unsigned kind);
 /** The right that a requested command needs. */
 enum co_right co_command_right(unsigned kind);
 
 /** membership/voters.c: is the peer a voter, as far as this node can tell, by the name that it proved? */
 bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_peer *peer);
-/** Does the peer lead, by raft's word here; where raft does not run, by the latest of the voters'? */
+/** Does the peer lead, by this node's Raft? Where Raft does not run: by the voter's STATE with the latest term? */
 bool co_peer_leads(const struct leat_coordinator *coordinator, const struct co_peer *peer);
 /** May the peer send a message of that kind now? Else out_why is why not, for people. */
 bool co_peer_may(const struct leat_coordinator *coordinator, const struct co_peer *peer,

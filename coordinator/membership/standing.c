@@ -85,8 +85,8 @@ static void anybody_heard(struct leat_coordinator *coordinator)
     }
 }
 
-/* A majority has said since that it knows no later leader. A later leader would have the votes of a majority, so at
- * least one of these voters would have voted for it. */
+/* Since this node became isolated a majority of voters has answered, and knows no later term. A later leader would have
+ * the votes of a majority, so at least one of these voters would have voted in its term. */
 static bool still_leads(struct leat_coordinator *coordinator)
 {
     uint64_t term = raft_current_term(&coordinator->drive.raft);
@@ -162,8 +162,8 @@ static bool word_read(struct co_peer *peer, const struct leat_frame *frame,
     return false;
 }
 
-/* On a voter Raft says which node leads, and in which term. What an earlier leader says the next leader and the
- * tables say, too. */
+/* Does the ping come from the leader? On a voter Raft says which node leads, and in which term. A ping of an earlier
+ * leader is not needed: the next leader and the tables say the same. */
 static bool leader_says(const struct leat_coordinator *coordinator, const struct co_peer *peer,
                         const struct co_ping_said *word)
 {
@@ -174,9 +174,10 @@ static bool leader_says(const struct leat_coordinator *coordinator, const struct
 
 /* Crashed is crashed, whenever the leader said it.
  *
- * SUBTLE: another node's word is no verdict, and not nothing. The node need not vote: it has the committed entry.
+ * SUBTLE: if a node that does not lead says that this node has crashed, this node is isolated until the leader answers.
+ * The other node need not vote: it has applied the committed entry.
  *  1. What the leader sends does not reach this node, while what other nodes send does: so the node is not ALONE.
- *  2. The leader does not hear it either, and has it declared crashed; another node serves its logs and takes appends.
+ *  2. The leader does not hear this node either, and declares it crashed; another node serves its logs.
  *  3. This node serves reads of the past for as long as its cable is cut in that way.
  * So the node asks the leader anew, and serves no reads until the leader has answered. */
 static void crash_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
@@ -201,7 +202,7 @@ void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     word_send(coordinator, peer, CO_KIND_PONG, word.number);
     if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
     bool leads = leader_says(coordinator, peer, &word);
-    /* Told twice, and nothing came in between: not just on its way. */
+    /* Two pings in a row name entries that are not here, and none came meanwhile: they are not just on their way. */
     if (leads && word.applied > coordinator->applied && it->behind == coordinator->applied)
         co_feed_behind(coordinator, peer, word.applied);
     if (leads) it->behind = word.applied > coordinator->applied ? coordinator->applied : 0;

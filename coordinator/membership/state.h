@@ -29,9 +29,10 @@ enum co_kind {
     CO_KIND_RECOVERY = 287,
 };
 enum {
-    CO_TICK_US = 100 * 1000,                  /* of a clustered coordinator */
-    CO_WAIT_TELL_US = 3 * 1000 * 1000,        /* others awaited for so long at a start: said */
-    CO_WAIT_TELL_AGAIN_US = 60 * 1000 * 1000, /* and said again */
+    CO_TICK_US = 100 * 1000, /* of a clustered coordinator */
+    CO_WAIT_TELL_US =
+        3 * 1000 * 1000, /* a start that waits for voters logs this after so long ... */
+    CO_WAIT_TELL_AGAIN_US = 60 * 1000 * 1000, /* ... and again after so long */
     CO_RESEND_US = 500 * 1000, /* a request that was not applied by then is sent again */
     CO_CALL_US = 5 * 1000 * 1000,
     CO_FORGOTTEN_APPENDS = 250, /* heartbeats of a leader that sends no missing entries: 20 s */
@@ -69,25 +70,28 @@ struct co_lost {
 /* A node, or the leader, as it is heard here. */
 struct co_watch {
     uint64_t incarnation;
-    uint64_t said_us;  /* when it was heard */
-    uint64_t heard_us; /* and how long this process stood still since: from here on it is silent */
-    uint64_t gap_us;   /* longest silence of late */
-    bool heard;
-    bool dead; /* no process listens at its address */
-    bool lost; /* it led, and a majority had lost it */
+    uint64_t said_us; /* when it was last heard: for the node log */
+    uint64_t
+        heard_us; /* the same, later by the time that this process stood still since: silence is counted from here */
+    uint64_t gap_us; /* its longest silence of late */
+    bool heard;      /* at least once */
+    bool dead;       /* no process listens at its address */
+    bool lost;       /* it led, and a majority had lost it */
 };
 struct co_detect {
     struct leat_timer timer;
     uint64_t expected_us; /* when the next round is due */
-    uint64_t judged_us;   /* until when silence says something: this round, or the last one */
-    uint64_t heard_us;    /* any node, plus the time that this process stood still since */
+    uint64_t
+        judged_us; /* silence counts up to here: now, or the round before if this round is late */
+    uint64_t heard_us; /* of any node, as in co_watch */
     enum leat_standing standing;
-    bool deaf;           /* leads, and has lost a majority */
+    bool deaf;           /* this node leads, and hears no majority */
     uint64_t number;     /* of this round, in pings */
     uint64_t alone_from; /* answers to pings from this number on count */
     uint64_t leader, leader_term;
     struct co_watch leader_watch;
-    uint64_t behind; /* what was applied when the leader had applied more; 0: it had not */
+    uint64_t
+        behind; /* the last entry applied here, when the leader's last ping named a later one; otherwise 0 */
     bool lost;
     uint64_t lost_leader, lost_term, lost_told_us;
     struct leat_list probes;
@@ -99,9 +103,9 @@ struct co_peer {
     struct leat_list list;
     struct leat_coordinator *coordinator;
     struct leat_link *link;
-    bool wanted; /* opened: its address is one of a voter */
-    /* The last attempt to reach it failed; "" = none failed, or the peer was reached since. Refused: a process is
-     * there. */
+    bool wanted; /* this node opened the link, to the address of a voter */
+    /* Why the last attempt to reach the peer failed; "": none failed, or the peer was reached since. refused: a process
+     * listens there. */
     char why[LEAT_ERROR_TEXT_BYTES];
     bool refused;
     struct co_state state;
@@ -128,9 +132,9 @@ struct co_install {
 
 struct co_change { /* of the voters, on the leader */
     bool running;
-    bool replace, left; /* left: the old id of its address has gone */
-    bool confirmed;     /* the node itself has said so, after it was asked for */
-    bool lacked;        /* its vote was missing when this change looked */
+    bool replace, left; /* left: this change removes the node's old id */
+    bool confirmed;     /* the node has answered JOIN */
+    bool lacked;        /* the node did not vote when this change looked */
     char node[LEAT_NODE_NAME_BYTES_MAX + 1];
     uint64_t voter_id, since_us;
     unsigned tries;
@@ -161,10 +165,10 @@ struct leat_coordinator {
     struct leat_timer begin_timer, tick_timer;
     bool clustered; /* has a node address */
     bool votes;     /* raft runs here */
-    bool begun;     /* streams were told */
+    bool begun;     /* on_stream was called for all streams of the tables */
     bool ready;
     uint64_t wait_tell_us; /* when to log next which voters a start waits for; 0: not begun */
-    bool current;          /* a learner: its tables are whole */
+    bool current;          /* a learner that has asked a voter for entries */
     uint64_t applied;
     uint64_t incarnation; /* own, since NODE_UP */
     leat_err failed;
@@ -190,7 +194,7 @@ struct leat_coordinator {
     struct leat_link_handler handler;
     const struct co_peer_events *peer_events; /* the handlers of other parts */
     char introduced[CO_INTRODUCED_MAX]
-                   [LEAT_NODE_NAME_BYTES_MAX + 1]; /* voters, by a voter's word */
+                   [LEAT_NODE_NAME_BYTES_MAX + 1]; /* names of voters that a voter sent */
     uint32_t introduced_next;
     struct leat_list peers;
     uint32_t peer_count;
@@ -198,7 +202,8 @@ struct leat_coordinator {
     uint32_t state_told_role;
     uint64_t leads_since_us;
     struct {
-        uint64_t last, term, appends; /* empty, by a leader that has committed more */
+        /* Appends in a row, without entries, of a leader that has committed more than this log has. */
+        uint64_t last, term, appends;
     } forgotten;
     struct co_watch watch[LEAT_NODES_MAX];
     struct co_detect detect;
@@ -219,7 +224,7 @@ struct leat_coordinator {
     uint8_t *feed_in;
     size_t feed_in_total, feed_in_offset;
     uint64_t feed_in_index, fed_us;
-    /* What the leader has asked of this node for recovery, in the broker's hands or waiting. */
+    /* COLLECTs and PULLs of the leader that this node has not answered. */
     struct leat_list collects, pullings;
     unsigned collecting_count, pulling_count;
     uint64_t complaints, complained_us; /* about peers that send what they have no right to */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a coordinator knows, for people. */
+/* The coordinator's state, for operators. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>

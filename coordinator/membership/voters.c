@@ -19,7 +19,7 @@ void co_voter_read(const char *text, struct leat_machine_voter *out)
     const char *space = strchr(text, ' ');
     size_t bytes = space ? (size_t)(space - text) : strlen(text);
     memset(out, 0, sizeof *out);
-    if (bytes > LEAT_ADDRESS_BYTES_MAX) return; /* reaches nobody */
+    if (bytes > LEAT_ADDRESS_BYTES_MAX) return; /* no node has such an address */
     memcpy(out->address, text, bytes);
     if (space && strlen(space + 1) <= LEAT_NODE_NAME_BYTES_MAX)
         memcpy(out->name, space + 1, strlen(space + 1));
@@ -30,7 +30,7 @@ void co_voter_write(char out[CO_VOTER_BYTES_MAX + 1], const char *address, const
     snprintf(out, CO_VOTER_BYTES_MAX + 1, "%.127s %.255s", address, name);
 }
 
-/* ---- whose name is known by where it was reached ---- */
+/* ---- peers that this node has reached at a voter's address ---- */
 
 const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator,
                                       const char *address)
@@ -68,7 +68,8 @@ static bool address_tells(const struct leat_coordinator *coordinator, const char
     return is_listed(coordinator, address);
 }
 
-/* At an address that is a voter's by the operator's list, or by a configuration without its name. */
+/* Was the node of this name reached at an address that is a voter's, by the operator's list or by a configuration that
+ * does not name the voter? */
 static bool name_was_reached(const struct leat_coordinator *coordinator, const char *name)
 {
     LEAT_LIST_EACH(&coordinator->peers, at)

@@ -30,15 +30,16 @@ bool co_server_is(const struct leat_coordinator *coordinator, const struct raft_
 /** This configuration is committed, after all entries that are applied. */
 void co_voters_applied(struct leat_coordinator *coordinator,
                        const struct raft_configuration *configuration);
-/** Of the entry with the configuration that this voter goes by; 0: none. */
+/** The index of the entry with the configuration that this voter uses; 0: none. */
 uint64_t co_configuration_index(const struct leat_coordinator *coordinator);
 /** The voters with a name in this voter's configuration, for STATE; returns how many. */
 uint32_t co_introductions(const struct leat_coordinator *coordinator,
                           struct leat_machine_voter out_voters[LEAT_VOTERS_MAX]);
-/** So many names are taken from the STATE of a peer, if that is a voter. */
+/** Takes the names of `count` voters from a peer's STATE, if the peer is a voter. */
 void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
                            uint32_t count, struct leat_msg_reader *names);
-/** Is the server's address or name to be put right, and how? Leader only. */
+/** Does the configuration lack the server's name, or have an old address? Then `out` has both as they are now. Leader
+ * only. */
 bool co_voter_correct(const struct leat_coordinator *coordinator, const struct raft_server *server,
                       char out[CO_VOTER_BYTES_MAX + 1]);
 

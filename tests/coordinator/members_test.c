@@ -304,7 +304,7 @@ static void there_are_only_so_many_voters(void **state)
     trace_begin();
     server_add(200, "y:1 y", RAFT_SPARE);
     advance();
-    TRACE_IS("refused TOO_MANY: there are as many voters as may be\n");
+    TRACE_IS("refused TOO_MANY: the cluster has as many voters as it can have\n");
 }
 
 static void joining_voter_that_does_not_catch_up_is_given_up(void **state)
@@ -418,7 +418,7 @@ static void change_goes_on_only_at_the_leader(void **state)
     TRACE_IS("");
     now_us++;
     advance();
-    TRACE_IS("refused TIMEOUT: the node was not heard of, or too few voters are up; ask again\n");
+    TRACE_IS("refused TIMEOUT: the node has not connected, or too few voters are up; ask again\n");
 }
 
 static void change_that_raft_refuses_ends(void **state)
@@ -484,7 +484,7 @@ static void step_is_taken_only_by_what_runs(void **state)
     wanted(false);
     now_us += 60 * 1000 * 1000 + 1;
     advance();
-    TRACE_IS("refused TIMEOUT: the node was not heard of, or too few voters are up; ask again\n");
+    TRACE_IS("refused TIMEOUT: the node has not connected, or too few voters are up; ask again\n");
 }
 
 static void addresses_are_put_right_while_nobody_comes_or_goes(void **state)

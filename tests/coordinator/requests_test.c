@@ -69,8 +69,7 @@ static void changes_of_the_voters_have_their_own_way(void **state)
     TRACE_IS("asked\nchange 0 n9 for r0\nasked\nchange 1 n9 for r1\nqueue, pending\n");
 }
 
-#define FULL                                                                                       \
-    "AGAIN: as many requests wait for the coordinator as may, or of those of this address\n"
+#define FULL "AGAIN: too many requests wait for the coordinator, or too many of this address\n"
 
 static void places_are_shared(void **state)
 {
