@@ -46,12 +46,12 @@ static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node
  *  3. N+1 names the prefix id of N as X closed N. B's replica of N lacks the close entry: it does not count for N.
  *  4. X's disk is lost, and with it acked records that B had as well.
  * So N is prepared like the tail itself. Where N+1 holds a batch, N was closed on all replicas (log_may_seal()).
- * Where N+1 is a committed tail, N was prepared when the tail was committed; since then N may have been trimmed
- * everywhere. */
+ * Where N+1 is a committed tail, N was prepared when the tail was committed. Since then all nodes with N may have gone
+ * down: a request for N would name no source, and the asked node would refuse it with the copies of all other logs. */
 static void before_find(struct co_recover_log *log, struct co_row *const *rows, size_t count)
 {
     log->before = (struct leat_prefix_id){0, 0};
-    for (size_t i = 0; i < count && log->seen.opened; i++) {
+    for (size_t i = 0; i < count && (log->seen.opened || LEAT_BUG(BEFORE_COMMITTED)); i++) {
         const struct leat_replica_row *row = &rows[i]->row;
         if (!rows[i]->holds || row->kind != LEAT_REPLICA_MARK || !row->only_start) continue;
         log->before = row->previous;

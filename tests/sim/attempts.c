@@ -9,6 +9,8 @@
  * is left.
  * Not for one node alone: an end of a log whose acks need two copies is not decided where one node alone can have the
  * end and other nodes may come back.
+ * Asked of somebody: an attempt asks for no copy of what no node has that answered. The node that is asked refuses such
+ * a request, and all logs of the request wait, also those that lack nothing.
  * What is left is waited for: no log whose end was given up goes on without the records that are left while a node that
  * has them may come back.
  * What is there is given: where no copy could be made because all bytes were damaged, no node that was asked for them
@@ -139,6 +141,18 @@ static uint64_t holders_of(const struct leat_coordinator *coordinator, uint32_t 
     return holders;
 }
 
+static bool somebody_has(const struct leat_coordinator *coordinator, uint32_t log,
+                         const struct asked *asked)
+{
+    struct leat_attempt_row row;
+    if (!asked->before) return asked->holders != 0;
+    for (uint32_t i = 0; leat_attempt_row(coordinator, log, i, &row); i++)
+        if (row.row->segment == asked->segment && row.row->kind != LEAT_REPLICA_LOST &&
+            same(row.row->prefix_id, asked->prefix_id))
+            return true;
+    return false;
+}
+
 static void asked_note(struct scenario *scenario, unsigned leader,
                        const struct leat_coordinator *coordinator)
 {
@@ -159,6 +173,13 @@ static void asked_note(struct scenario *scenario, unsigned leader,
                                 .incarnation = server ? leat_node_incarnation(server->node) : 0,
                                 .holders = holders_of(coordinator, task.log)};
         if (server) asked->counted = counted(backup_of(server), asked) + own(server, asked);
+        if (somebody_has(coordinator, task.log, asked)) continue;
+        sim_fail(scenario->world,
+                 "A10 stuck: an attempt of recovery asks for a copy of segment %llu of log id "
+                 "%u/%u/%u, %u bytes, which nobody has who answered: all logs that are asked for "
+                 "together wait",
+                 (unsigned long long)asked->segment, log.ref.stream, log.ref.streamlet, log.ref.log,
+                 asked->prefix_id.bytes);
     }
 }
 
