@@ -37,7 +37,7 @@ static void finish(struct backup_request *request, leat_err rc)
     void *arg = request->adopted_arg;
     backup_request_put(request);
     if (rc) {
-        /* It may have got so far as to be called the node's own, in a row that could not be written. */
+        /* The segment may have been changed to the node's own before its row could not be written. */
         seg->role = LEAT_SEGMENT_REPLICA;
         seg->log_pointer = rep;
         seg->owner_actor = rep->backup->options.env->post->self;
@@ -134,10 +134,10 @@ static void adopt_step(struct backup_request *request)
             close_at(request);
             return;
         }
-        /* SUBTLE: what the store tells on its own goes to the new owner's core before the row is
-         * changed: (1) STAMP is answered; (2) the segment is handed to a log on another core; (3)
-         * "flushed", sent before the answer, arrives here, and touches that log. So from now on it
-         * finds no replica and no log, and only leaves a mark in the segment. */
+        /* SUBTLE: from before the row is changed, the store's events about the segment go to the core of its log.
+         * Otherwise: (1) STAMP is answered; (2) the segment is handed to a log on another core; (3) the event
+         * "flushed", sent before the answer, arrives on this core and touches that log. On the log's core such an
+         * event finds no replica and no log, and only sets `flushed`. */
         seg->log_pointer = NULL;
         seg->owner_actor = request->adopted_to;
         backup_store(request, LEAT_STORE_STAMP, on_step_done);
@@ -255,7 +255,7 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
     return LEAT_OK;
 }
 
-/* ---- an old epoch's replica, cut to where its log's end was decided: the new owner's word ---- */
+/* ---- SEAL: the log's new owner has a replica of an earlier epoch cut to the decided end ---- */
 
 void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
                  const struct leat_link_ticket *ticket)
@@ -268,11 +268,11 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     if (!rc) rep = backup_find(backup, body.handle);
     bool its = rep && rep->seg && rep->seg->id.v == body.segment.v &&
                leat_log_ref_equal(rep->seg->log, body.log);
-    /* An owner of the past has no say over it: settle_one() has the story. */
+    /* An earlier owner is refused: settle_one() says why. */
     if (!rc && its && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
     if (!rc && (!its || !may_hold(rep, body.prefix_id) || leat_segment_is_damaged(rep->seg)))
         rc = leat_backup_look_any(backup, body.log, body.segment, body.prefix_id);
-    /* Its writer would go on after the cut. */
+    /* Otherwise the replica's writer might still write after the cut. */
     if (!rc && rep->seg->state < LEAT_SEGMENT_HIBERNATED && !is_ours(rep)) rc = LEAT_E_AGAIN;
     if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
     if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED &&

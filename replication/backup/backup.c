@@ -197,7 +197,7 @@ void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ti
                                text ? text : leat_err_text(rc));
 }
 
-/* ---- giving up ---- */
+/* ---- dropping and evicting ---- */
 static void on_dropped(struct leat_store_req *req)
 {
     struct backup_request *request = req->owner;
@@ -206,7 +206,7 @@ static void on_dropped(struct leat_store_req *req)
     backup_request_put(request);
     rep->busy--;
     rep->dropping = false;
-    if (rc) { /* the disk: it stays, and stays known */
+    if (rc) { /* the disk refused: the replica stays in its file, and in this table */
         rep->damaged = true;
         return;
     }

@@ -9,7 +9,7 @@
 #include "replication/control/control.h"
 #include "store/store.h"
 
-enum { LEAT_BACKUP_PULLS_MAX = 64 }; /* of whole segments from elsewhere, at one time */
+enum { LEAT_BACKUP_PULLS_MAX = 64 }; /* segments that are fetched from other nodes at one time */
 
 struct leat_backup; /* opaque; one per node, on the core that `env` belongs to */
 
@@ -28,15 +28,16 @@ struct leat_backup_options {
     struct leat_cpu cpu;
     uint8_t cluster_id[16];
     uint64_t writer_bytes_max; /* memory for one writer's replicas: multiple of the arena step */
-    /* For all of them; of it each has the same share, and at most half. 0: no limit but each one's. */
+    /* Memory for the replicas of all writers: each writer may take an equal share, at most half. 0: no limit but
+     * writer_bytes_max. */
     uint64_t writers_bytes_max;
-    /* Where that is less: what the first steps of all may take, without which a node can copy nothing here. */
+    /* If this is more: what the first steps of all writers may take. A node without one can copy nothing here. */
     uint64_t first_bytes_max;
     /** Is this a node of the cluster, in this incarnation? Only such nodes get memory here. arg. NULL: every
      * requester is. */
     bool (*is_node)(void *arg, const char *node, uint64_t incarnation);
-    /** By how much less than writers_bytes_max it has to be now: steps that are there stay, none comes. arg. NULL:
-     * by nothing. */
+    /** How many bytes of writers_bytes_max other parts of the node need now: writers keep the steps that they have, and
+     * new steps come from the rest. arg. NULL: none. */
     uint64_t (*less_bytes)(void *arg);
     /* 0: defaults */
     uint64_t unflushed_seconds; /* bytes not yet in files: at most what the disk takes in so long
@@ -49,8 +50,8 @@ leat_err leat_backup_create(const struct leat_backup_options *options,
 void leat_backup_destroy(struct leat_backup **backup);
 /** Asserts what is true of replicas and writers between two turns: for leat_actor_ops.check. Thread: owner. */
 void leat_backup_check(const struct leat_backup *backup);
-/** A replica found at start; all of them before the first request. It is kept until an owner has
- * given its word. found->kind LOST: known, never a mark. */
+/** A replica that the start found; all come before the first request. The backup keeps the replica until an owner says
+ * whether it counts. found->kind LOST: it counts for nothing, and an owner may drop it. */
 leat_err leat_backup_take_found(struct leat_backup *backup,
                                 const struct leat_found *found) LEAT_NODISCARD;
 /** A request of kind LEAT_REP_*; writer: the identity of the link's peer. `frame` is a view. */
@@ -106,7 +107,7 @@ struct leat_backup_pull {
     /* The segment ends where a recovery attempt would cut the log: the replica counts for that attempt, but not as
      * what is left of a log, until an owner counts it. */
     bool provisional;
-    /* NULL: a replica is made. Else only the bytes are wanted, here: the prefix id's length. */
+    /* NULL: a replica is made. Otherwise only the bytes are fetched: prefix_id.bytes of them, to here. */
     uint8_t *into;
     void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
     void *owner;
@@ -115,12 +116,13 @@ struct leat_backup_pull {
     struct leat_backup *backup;
     struct leat_link_call call;
     struct replica *rep;
-    uint8_t *first; /* piece, until there is a place for it */
+    uint8_t *first; /* the first piece, until the replica has a buffer */
     uint32_t first_bytes, at, asked, passed_bytes;
     unsigned node_at;
-    uint64_t since_us; /* the node at node_at was asked first */
-    bool hurried, slow,
-        patient; /* this piece; one was left for its pace; all are asked once more */
+    uint64_t since_us; /* when the node at node_at was first asked */
+    bool hurried; /* this piece has a short timeout, because another node may have the segment */
+    bool slow;    /* a node was left because of such a timeout */
+    bool patient; /* all nodes are asked once more, without short timeouts */
     leat_err rc;
     uint8_t control[96];
 };
@@ -194,7 +196,7 @@ struct leat_replica_info {
     int64_t max_timestamp_ms;
     uint64_t writer;
     uint64_t handle;
-    /* shorter; it was found to begin with these. 0 bytes: not known of any (more) */
+    /* Shorter prefix ids that the replica is known to begin with; 0 bytes: no more are known. */
     struct leat_prefix_id begins[LEAT_BEGINS_MAX];
     const struct leat_segment *seg; /* view until return */
 };

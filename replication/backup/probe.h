@@ -31,8 +31,9 @@ struct leat_replica_seen {
     bool damaged;                   /* it counts for nothing */
     bool dropping;                  /* it goes: the store is asked for it, */
     bool drop_wanted;               /* ... or will be, when nothing else is under way */
-    bool leave;             /* its place is never given out again, as its writer was cut off */
-    struct leat_epoch word; /* the owner of this epoch has said that it counts; 0: no owner has */
+    bool leave; /* its place is never given out again, as its writer was cut off */
+    struct leat_epoch
+        word; /* the latest owner that made or counted it; 0: none since a start found it */
 };
 
 /** By its handle. false: there is none. */

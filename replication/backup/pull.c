@@ -159,7 +159,7 @@ static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
     return LEAT_OK;
 }
 
-/* Waits until a longer one has been looked at. */
+/* A PULL that waits until a longer replica has been looked at. */
 struct serve_later {
     struct leat_backup *backup;
     struct rep_pull pull;
@@ -172,7 +172,7 @@ static void serve(struct leat_backup *backup, const struct rep_pull *pull,
 static void on_looked(void *arg, bool begins)
 {
     struct serve_later *later = arg;
-    (void)begins; /* where it does not there may be another */
+    (void)begins; /* if it does not, another replica may be looked at next */
     serve(later->backup, &later->pull, &later->ticket);
     leat_mem_free(later);
 }
@@ -320,7 +320,8 @@ static void on_pull_closed(struct leat_store_req *req)
     backup_store(request, LEAT_STORE_STAMP, on_pull_whole);
 }
 
-/* All bytes are here. Closed first and whole after that: found in between it is nothing. */
+/* All bytes are here. The replica is closed first, and its row says "complete" after that: a start in between drops
+ * the replica. */
 static void pull_close(struct leat_backup_pull *pull)
 {
     struct leat_backup *backup = pull->backup;
@@ -459,7 +460,7 @@ static void pull_ask(struct leat_backup_pull *pull)
         leat_err rc = net->call(net->ctx, pull->nodes[pull->node_at], &pull->call);
         if (!rc) return;
         reason_note(pull, rc);
-        if (pull->at) { /* begun with this one */
+        if (pull->at) { /* pieces of this node are here: the next node is asked from the beginning */
             pull_next_node(pull, rc);
             return;
         }

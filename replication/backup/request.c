@@ -32,7 +32,7 @@ static void on_reserved(struct leat_store_req *req)
     backup_request_put(request);
 }
 
-/* What is not in files yet must get there within seconds, if power fails or the budget ends. */
+/* Bytes that are not in files yet must reach the files within seconds, in case the power or the memory ends. */
 static bool takes_more(const struct leat_backup *backup, uint32_t capacity)
 {
     struct leat_store_usage usage;
@@ -286,7 +286,7 @@ static void about_one(struct leat_backup *backup, struct backup_writer *writer, 
     }
     if (!rc) rep = backup_find(backup, body.handle);
     if (!rc && (!rep || !rep->seg)) rc = LEAT_E_NOT_FOUND;
-    /* A stranger, or an owner of the past, has no say over it. */
+    /* The request must name the replica's log and segment, and come from the log's latest owner. */
     if (!rc && (!leat_log_ref_equal(rep->seg->log, body.log) || rep->seg->id.v != body.segment.v))
         rc = LEAT_E_NOT_FOUND;
     if (!rc && rep->seg->epoch.v != body.epoch.v) rc = LEAT_E_STALE_EPOCH;
@@ -436,7 +436,8 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
         if (rep && rep->drop_wanted)
             backup_drop(rep); /* there was no memory for the drop, or the disk refused it */
         else if (rep && is_over(rep, now_us))
-            backup_drop_for_another(rep); /* an owner that has heard so little may write on */
+            backup_drop_for_another(
+                rep); /* an owner that has not heard of the deletion may still write */
         if (!rep || !is_asked_about(rep, asked.all, now_us)) continue;
         const struct leat_segment *seg = rep->seg;
         struct rep_row row = {.handle = rep->handle,
@@ -460,12 +461,12 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     backup->options.net.answer(backup->options.net.ctx, ticket, out, writer.used + body.used);
 }
 
-/* SUBTLE: the word of an owner of the past counts for nothing once a later one counts on the replica.
+/* SUBTLE: what an earlier owner says is refused once a later owner counts the replica.
  *  1. X has a closed segment, and copies of it on B and C; two are wanted. Its log goes to Y, which has
  *     the segment as well, and counts B's copy: there are two. So C is told to drop it.
  *  2. X hears of the move later than the others. In its tables B's copy is one too many.
  *  3. B drops it. Y has the segment alone, and does not know; its disk is lost.
- * The other way round, X's word first, Y is told here that B has nothing. */
+ * If X's DROP comes first, Y's KEEP is answered with LEAT_E_NOT_FOUND. */
 static leat_err settle_one(struct leat_backup *backup, const struct backup_writer *writer,
                            const struct rep_pair *pair)
 {
@@ -476,7 +477,7 @@ static leat_err settle_one(struct leat_backup *backup, const struct backup_write
         return word == REP_SETTLE_KEEP ? LEAT_E_NOT_FOUND : LEAT_OK;
     if (owner < rep->word.v && !LEAT_BUG(PAST_OWNER_DROPS)) return LEAT_E_STALE_EPOCH;
     if (rep->adopting && !LEAT_BUG(ADOPTED_FOR_THE_PAST))
-        return LEAT_E_AGAIN; /* it is about to be another: leat_backup_adopt() */
+        return LEAT_E_AGAIN; /* it becomes this node's own segment: leat_backup_adopt() */
     rep->leave |= word == REP_SETTLE_LEAVE;
     if (word != REP_SETTLE_KEEP) {
         drop_for(rep, writer);
@@ -487,7 +488,7 @@ static leat_err settle_one(struct leat_backup *backup, const struct backup_write
     return LEAT_OK;
 }
 
-/* Owners are asked before anything is dropped; they answer here. */
+/* SETTLE: an owner's answer about replicas that an audit has listed. */
 static void settle(struct leat_backup *backup, const struct backup_writer *writer,
                    const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {

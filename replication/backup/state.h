@@ -15,16 +15,17 @@ enum {
     BACKUP_SLOTS_PER_STEP = 1024,
     BACKUP_SLOTS_MAX = 8 * 1024 * 1024,
     BACKUP_WRITERS_MAX = 1024,
-    BACKUP_WRITERS_MIN = 2,   /* at least as many share the memory for replicas */
+    BACKUP_WRITERS_MIN = 2,   /* the memory for replicas is divided by so many writers at least */
     BACKUP_ATTACHES_MAX = 64, /* of one writer: its cores ask at once */
     BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
     BACKUP_UNFLUSHED_BYTES_MIN = 512 * 1024 * 1024,
     BACKUP_LOG_BUCKETS = 8192,
     BACKUP_SERVES_MAX = 32, /* pieces for other nodes that are being read */
     BACKUP_LOOKS_MAX = 4,   /* replicas that are looked at (look.c), up to a segment each */
-    BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
-    BACKUP_GONE_US =
-        10 * 1000 * 1000, /* nor does one of a deleted stream go without a word before */
+    /* A replica that its owner has not named since OPEN is listed in audits when it is older than this. */
+    BACKUP_YOUNG_US = 60 * 1000 * 1000,
+    /* A replica that may still be written to goes without its owner's DROP so long after the deletion of its stream. */
+    BACKUP_GONE_US = 10 * 1000 * 1000,
 };
 
 /* A writer: an incarnation of a node that writes here. */
@@ -58,7 +59,7 @@ struct backup_fence {
     void *arg;
 };
 
-/* Of a replica that is longer than asked: the prefix id of its bytes up to there. look.c */
+/* Does a replica begin with this prefix id, which is shorter than the replica? look.c */
 struct replica_looked {
     struct leat_prefix_id prefix_id; /* 0 bytes: not looked at */
     bool begins;
@@ -74,16 +75,17 @@ struct replica {
     struct leat_list by_log;      /* backup->by_log; with seg */
     uint64_t handle;
     uint64_t opened_us;
-    uint64_t gone_us;       /* its stream was deleted then; 0: not while it was here */
+    uint64_t gone_us;       /* when its stream was deleted; 0: not since the replica is here */
     uint32_t flushed;       /* bytes durable */
     unsigned busy;          /* requests under way */
     bool adopting;          /* it is becoming a log's own segment: no other use may begin */
     bool move_wanted;       /* fenced: out of its writer's arena, as soon as nothing is under way */
     bool settled;           /* an owner has named it since it was made or found */
     struct leat_epoch word; /* highest epoch of an owner that made or counted it */
-    bool damaged;           /* LOST at a start, or could not be moved */
+    bool damaged;           /* it counts for nothing: its bytes are not known to be right */
     bool dropping, evicting, drop_wanted;
-    bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
+    bool
+        leave; /* its place serves no other segment, as its writer may still write there: REP_SETTLE_LEAVE */
     struct replica_looked looked[LEAT_BEGINS_MAX]; /* the latest first */
     struct leat_store_req evict;
 };
@@ -103,7 +105,7 @@ struct backup_request {
     void (*on_flushed)(void *arg, leat_err rc);
     unsigned adopted_to;
     enum leat_segment_state before; /* CLOSE: the state to restore on failure */
-    bool cut;                       /* ... and it was longer: */
+    bool cut;                       /* CLOSE: it was longer, and `uncut` is restored on failure */
     struct replica_looked uncut;
     struct leat_backup_pull *pull;
 };
@@ -152,7 +154,7 @@ static inline uint64_t backup_now(const struct leat_backup *backup)
 
 /* backup.c */
 leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep) LEAT_NODISCARD;
-/** It has a segment from now on: the replica is found by its log. */
+/** The replica has this segment from now on, and is found by its log. */
 void backup_replica_has(struct replica *rep, struct leat_segment *seg);
 /** The same for a busy replica that no writer on another node has opened.
  * SUBTLE: a replica may come after the deletion of its stream: it is dropped too, when it is not busy. (1) A log is
@@ -185,7 +187,7 @@ void backup_store(struct backup_request *request, enum leat_store_req_kind kind,
 void backup_drop(struct replica *rep);
 /* Drop for an owner that is not the writer: the writer may not have stopped writing to the replica. */
 void backup_drop_for_another(struct replica *rep);
-/* An owner counts on it. */
+/* An owner counts the replica. passed: the owner's leat_segment.passed_bytes + 1; 0: the owner does not say. */
 void backup_confirm(struct replica *rep, uint32_t passed);
 /** May the node that opened the replica still write into it? */
 bool backup_is_written(const struct replica *rep);
@@ -199,14 +201,15 @@ void backup_attach(struct leat_backup *backup, const struct leat_link_identity *
                    const struct leat_link_ticket *ticket);
 void backup_writers_fini(struct leat_backup *backup);
 void backup_writer_left(struct backup_writer *writer);
+/** Moves the replica out of the arena of its fenced writer. It is not busy. */
 void backup_move(struct replica *rep);
-/** It needs no move any more: a fence that waited for nothing else is done, and tells so. */
+/** The replica has moved, or need not move any more. The last one ends the fences that wait. */
 void backup_move_over(struct replica *rep);
 bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
 
 /* look.c */
-/** Of a hibernated or closed replica that is longer, and known to begin with exactly this prefix: the look; else
- * NULL. */
+/** The result by which a longer hibernated or closed replica is known to begin with exactly this prefix id; NULL: it is
+ * not known to. */
 const struct replica_looked *backup_begins(const struct replica *rep,
                                            struct leat_prefix_id prefix_id);
 /** Looks at a replica that may begin so and was not looked at yet. LEAT_OK: on_done later and once, and there may be

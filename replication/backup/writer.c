@@ -149,7 +149,8 @@ static void on_added(struct leat_store_arena_op *op)
         writer->failed = true;
         attaches_answer(writer, op->rc, NULL);
     } else {
-        writer->at_store = op->added; /* which makes it grow; then the grant is given */
+        writer->at_store =
+            op->added; /* the store makes the arena grow; then on_grown() grants it */
     }
     backup_writer_left(writer);
 }
@@ -272,7 +273,8 @@ static void on_retired(struct leat_store_arena_op *op)
     backup_writer_left(writer);
 }
 
-/* Its replicas have left its memory: the memory goes, and when they have gone too, so does this. */
+/* A fenced writer's arena is retired when all replicas have left it. The writer is freed when its replicas have gone,
+ * too. */
 void backup_writer_left(struct backup_writer *writer)
 {
     LEAT_ASSERT_OWNER(writer->backup->options.owner);
@@ -341,7 +343,7 @@ static void moves_start(struct backup_writer *writer)
         if (rep->writer != writer || !rep->seg) continue;
         rep->settled = false;
         if (rep->dropping) continue;
-        /* It stayed for its writer's word, which does not come any more. */
+        /* The replica waited for its writer's DROP, which does not come any more. */
         rep->drop_wanted |= backup_stream_is_gone(backup, rep->seg->log.stream);
         rep->move_wanted = true;
         writer->moves++;
