@@ -20,7 +20,7 @@ static void seal_finish(struct backup_request *request, leat_err rc)
     else
         backup_answer(backup, &request->ticket, rep);
     if (!rc) backup_confirm(rep, 0);
-    if (!rc && request->body.owner.v > rep->word.v) rep->word = request->body.owner;
+    if (!rc && request->body.owner.v > rep->owner_epoch.v) rep->owner_epoch = request->body.owner;
     backup_request_put(request);
     backup_idle(rep);
 }
@@ -203,7 +203,8 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
         if (!found || is_further(rep, found, prefix_id)) found = rep;
     }
     if (!found) return LEAT_E_NOT_FOUND;
-    if (found->word.v > owner.v && !LEAT_BUG(ADOPTED_FOR_THE_PAST)) return LEAT_E_STALE_EPOCH;
+    if (found->owner_epoch.v > owner.v && !LEAT_BUG(ADOPTED_FOR_THE_PAST))
+        return LEAT_E_STALE_EPOCH;
     if (found->busy || found->evicting || found->move_wanted) return LEAT_E_AGAIN;
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;
@@ -269,7 +270,7 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     bool its = rep && rep->seg && rep->seg->id.v == body.segment.v &&
                leat_log_ref_equal(rep->seg->log, body.log);
     /* An earlier owner is refused: settle_one() says why. */
-    if (!rc && its && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && its && body.owner.v && body.owner.v < rep->owner_epoch.v) rc = LEAT_E_STALE_EPOCH;
     if (!rc && (!its || !may_hold(rep, body.prefix_id) || leat_segment_is_damaged(rep->seg)))
         rc = leat_backup_look_any(backup, body.log, body.segment, body.prefix_id);
     /* Otherwise the replica's writer might still write after the cut. */
@@ -278,7 +279,7 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED &&
         leat_prefix_id_equal(rep->seg->prefix_id, body.prefix_id)) {
         backup_confirm(rep, 0);
-        if (body.owner.v > rep->word.v) rep->word = body.owner;
+        if (body.owner.v > rep->owner_epoch.v) rep->owner_epoch = body.owner;
         backup_answer(backup, ticket, rep);
         return;
     }

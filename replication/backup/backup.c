@@ -310,7 +310,7 @@ void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || !leat_log_ref_equal(rep->seg->log, log)) continue;
         if (leat_segment_range_has(unsure, rep->seg->id.v)) continue;
-        if (rep->word.v <= epoch.v) backup_drop_for_another(rep);
+        if (rep->owner_epoch.v <= epoch.v) backup_drop_for_another(rep);
     }
 }
 

@@ -31,7 +31,7 @@ static bool see(const struct replica *rep, struct leat_replica_seen *out_seen)
         .dropping = rep->dropping,
         .drop_wanted = rep->drop_wanted,
         .leave = rep->leave,
-        .word = rep->word,
+        .owner_epoch = rep->owner_epoch,
     };
     if (rep->writer) out_seen->writer = writer_see(rep->writer);
     return true;

@@ -32,8 +32,7 @@ struct leat_replica_seen {
     bool dropping;                  /* it goes: the store is asked for it, */
     bool drop_wanted;               /* ... or will be, when nothing else is under way */
     bool leave; /* its place is never given out again, as its writer was cut off */
-    struct leat_epoch
-        word; /* the latest owner that made or counted it; 0: none since a start found it */
+    struct leat_epoch owner_epoch; /* of the latest owner that made or counted it; 0: none */
 };
 
 /** By its handle. false: there is none. */

@@ -76,7 +76,7 @@ static void open_replica(struct leat_backup *backup, struct backup_writer *write
         return;
     }
     rep->writer = writer;
-    rep->word = body->owner;
+    rep->owner_epoch = body->owner;
     writer->replicas++;
     request->rep = rep;
     request->body = *body;
@@ -290,7 +290,7 @@ static void about_one(struct leat_backup *backup, struct backup_writer *writer, 
     if (!rc && (!leat_log_ref_equal(rep->seg->log, body.log) || rep->seg->id.v != body.segment.v))
         rc = LEAT_E_NOT_FOUND;
     if (!rc && rep->seg->epoch.v != body.epoch.v) rc = LEAT_E_STALE_EPOCH;
-    if (!rc && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && body.owner.v && body.owner.v < rep->owner_epoch.v) rc = LEAT_E_STALE_EPOCH;
     if (!rc && kind != LEAT_REP_DROP && (rep->writer != writer || body.version < rep->seg->version))
         rc = LEAT_E_STALE_EPOCH;
     if (!rc && kind == LEAT_REP_DROP) {
@@ -475,7 +475,7 @@ static leat_err settle_one(struct leat_backup *backup, const struct backup_write
     uint64_t owner = pair->value / REP_SETTLE_WORDS;
     if (!rep || !rep->seg || rep->drop_wanted || rep->dropping)
         return word == REP_SETTLE_KEEP ? LEAT_E_NOT_FOUND : LEAT_OK;
-    if (owner < rep->word.v && !LEAT_BUG(PAST_OWNER_DROPS)) return LEAT_E_STALE_EPOCH;
+    if (owner < rep->owner_epoch.v && !LEAT_BUG(PAST_OWNER_DROPS)) return LEAT_E_STALE_EPOCH;
     if (rep->adopting && !LEAT_BUG(ADOPTED_FOR_THE_PAST))
         return LEAT_E_AGAIN; /* it becomes this node's own segment: leat_backup_adopt() */
     rep->leave |= word == REP_SETTLE_LEAVE;
@@ -483,7 +483,7 @@ static leat_err settle_one(struct leat_backup *backup, const struct backup_write
         drop_for(rep, writer);
         return LEAT_OK;
     }
-    rep->word.v = (uint32_t)owner;
+    rep->owner_epoch.v = (uint32_t)owner;
     backup_confirm(rep, pair->passed);
     return LEAT_OK;
 }

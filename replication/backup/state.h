@@ -75,14 +75,14 @@ struct replica {
     struct leat_list by_log;      /* backup->by_log; with seg */
     uint64_t handle;
     uint64_t opened_us;
-    uint64_t gone_us;       /* when its stream was deleted; 0: not since the replica is here */
-    uint32_t flushed;       /* bytes durable */
-    unsigned busy;          /* requests under way */
-    bool adopting;          /* it is becoming a log's own segment: no other use may begin */
-    bool move_wanted;       /* fenced: out of its writer's arena, as soon as nothing is under way */
-    bool settled;           /* an owner has named it since it was made or found */
-    struct leat_epoch word; /* highest epoch of an owner that made or counted it */
-    bool damaged;           /* it counts for nothing: its bytes are not known to be right */
+    uint64_t gone_us; /* when its stream was deleted; 0: not since the replica is here */
+    uint32_t flushed; /* bytes durable */
+    unsigned busy;    /* requests under way */
+    bool adopting;    /* it is becoming a log's own segment: no other use may begin */
+    bool move_wanted; /* fenced: out of its writer's arena, as soon as nothing is under way */
+    bool settled;     /* an owner has named it since it was made or found */
+    struct leat_epoch owner_epoch; /* highest epoch of an owner that made or counted it */
+    bool damaged;                  /* it counts for nothing: its bytes are not known to be right */
     bool dropping, evicting, drop_wanted;
     bool
         leave; /* its place serves no other segment, as its writer may still write there: REP_SETTLE_LEAVE */

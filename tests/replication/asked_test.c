@@ -23,7 +23,7 @@ static void open_reserves_what_was_asked_for(void **state)
     TRACE_IS("1: answer h1 @65536 load 65536\n"
              "1: DISK_FULL\n");
     assert_int_equal(rig->backup->replica_count, 1);
-    assert_int_equal(rig_replica(rig, 7)->word.v, RIG_EPOCH);
+    assert_int_equal(rig_replica(rig, 7)->owner_epoch.v, RIG_EPOCH);
     assert_int_equal(rig->backup->accounts.control_rpcs, 1);
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body);
     rig_stored(rig, LEAT_STORE_RESERVE, LEAT_OK);
@@ -328,7 +328,7 @@ static void word_of_an_owner_settles_a_replica(void **state)
         struct rep_pair pair = {rep->handle,
                                 cases[i].word + (uint64_t)REP_SETTLE_WORDS * cases[i].owner, 0};
         rig_ask_rows(rig, cases[i].by_w2 ? &rig_w2 : &rig_w1, LEAT_REP_SETTLE, &pair, 1);
-        trace("%s word %u\n", rep->settled ? "settled" : "not settled", rep->word.v);
+        trace("%s word %u\n", rep->settled ? "settled" : "not settled", rep->owner_epoch.v);
         if (rig->req_count) rig_stored(rig, LEAT_STORE_DROP, LEAT_OK);
     }
     TRACE_IS("1: answer h1=STALE_EPOCH\n"

@@ -253,10 +253,10 @@ static void seal_is_refused_for_what_is_wrong_with_it(void **state)
     struct rep_body body = rig_body(rig, rep->handle, 7, 2),
                     other = rig_body(rig, rep->handle, 7, 1);
     rig_hear(rig, &rig_w2, LEAT_REP_SEAL, (const uint8_t *)"\x90", 1);
-    rep->word.v = RIG_EPOCH + 1;
+    rep->owner_epoch.v = RIG_EPOCH + 1;
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &other); /* nor does it hold that */
-    rep->word.v = RIG_EPOCH;
+    rep->owner_epoch.v = RIG_EPOCH;
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &other);
     rep->seg->passed_bytes = 9;
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);

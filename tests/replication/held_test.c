@@ -537,8 +537,8 @@ static void replica_goes_with_its_log_or_stream(void **state)
 {
     (void)state;
     begin();
-    CASE(log_dropped, rep->word.v = 6);
-    CASE(log_dropped, rep->word.v = 7);
+    CASE(log_dropped, rep->owner_epoch.v = 6);
+    CASE(log_dropped, rep->owner_epoch.v = 7);
     CASE(log_dropped, seg->log.log++);
     CASE(log_dropped, is_written(LEAT_SEGMENT_OPEN));
     CASE_AS_IT_IS(stream_deleted);
@@ -550,9 +550,9 @@ static void replica_goes_with_its_log_or_stream(void **state)
     CASE(found_damaged, rep->settled = true, seg->state = LEAT_SEGMENT_HIBERNATED);
     end();
     TRACE_IS(
-        "rep->word.v = 6: store DROP s7\n"
+        "rep->owner_epoch.v = 6: store DROP s7\n"
         "-> drop dropping busy 1\n"
-        "rep->word.v = 7: -> busy 0\n"
+        "rep->owner_epoch.v = 7: -> busy 0\n"
         "seg->log.log++: -> busy 0\n"
         "is_written(LEAT_SEGMENT_OPEN): store DROP s7 leave\n"
         "-> drop dropping leave busy 1\n"

@@ -324,10 +324,11 @@ static void longer_copy_is_sealed_at_the_end(void **state)
         assert_true(same(replica(&scene)->seg->prefix_id, scene.whole));
         say_sealed(&scene); /* again, as owners do: it has been looked at */
         assert_true(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.end));
-        assert_int_equal(replica(&scene)->word.v, newest.v); /* nobody before that has a say */
-        replica(&scene)->word.v = 1;
+        assert_int_equal(replica(&scene)->owner_epoch.v,
+                         newest.v); /* nobody before that has a say */
+        replica(&scene)->owner_epoch.v = 1;
         say_sealed(&scene); /* it ends there already */
-        assert_int_equal(replica(&scene)->word.v, newest.v);
+        assert_int_equal(replica(&scene)->owner_epoch.v, newest.v);
         world_node_kill(scene.world, scene.at, true);
         world_node_start(scene.world, scene.at);
         assert_int_equal(replica(&scene)->seg->state, LEAT_SEGMENT_CLOSED);

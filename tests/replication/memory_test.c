@@ -397,8 +397,8 @@ static void owner_that_has_all_of_its_log_lets_replicas_go(void **state)
     other.log++;
     for (uint64_t id = 1; id <= 6; id++)
         (void)rig_found(rig, id, LEAT_SEGMENT_CLOSED, 3);
-    rig_replica(rig, 2)->word.v = 6;
-    rig_replica(rig, 3)->word.v = 7;
+    rig_replica(rig, 2)->owner_epoch.v = 6;
+    rig_replica(rig, 3)->owner_epoch.v = 7;
     rig_replica(rig, 6)->seg->log = other; /* of another log in its bucket */
     struct leat_segment_range unsure = {.first = 4, .end = 5};
     leat_backup_drop_log(rig->backup, rig_log, (struct leat_epoch){6}, &unsure);

@@ -54,7 +54,7 @@ static void owner_of_the_past_is_one_that_says_so(void **state)
     struct rig *rig = rig_new();
     struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
     struct rep_body body = rig_body(rig, rep->handle, 7, 2);
-    rep->word.v = RIG_EPOCH;
+    rep->owner_epoch.v = RIG_EPOCH;
     body.owner.v = RIG_EPOCH - 1;
     rig_ask(rig, &rig_w1, LEAT_REP_HIBERNATE, &body);
     rig_ask(rig, &rig_w2, LEAT_REP_DROP, &body);

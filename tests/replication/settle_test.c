@@ -268,15 +268,15 @@ static void word_for_a_replica_that_is_being_adopted_is_refused(void **state)
     (void)state;
     struct world *world = closed_segments(35, 3, 3);
     struct replica *rep = backup_find(world->nodes[1].backup, copy_on(world, 1)->handle);
-    uint32_t before = rep->word.v;
+    uint32_t before = rep->owner_epoch.v;
     rep->adopting = true;
     say(world, 1, rep->handle, REP_SETTLE_KEEP, WORLD_EPOCH + 1);
-    assert_int_equal(rep->word.v, before);
+    assert_int_equal(rep->owner_epoch.v, before);
     say(world, 1, rep->handle, REP_SETTLE_DROP, WORLD_EPOCH + 1);
     assert_false(rep->drop_wanted);
     rep->adopting = false;
     say(world, 1, rep->handle, REP_SETTLE_KEEP, WORLD_EPOCH + 1);
-    assert_int_equal(rep->word.v, WORLD_EPOCH + 1);
+    assert_int_equal(rep->owner_epoch.v, WORLD_EPOCH + 1);
     world_free(world);
 }
 

@@ -51,7 +51,7 @@ static void seal_cuts_to_the_end(void **state)
             trace("state %u %u:%u to %llu/%lld%s word %u busy %u\n", (unsigned)seg->state,
                   seg->prefix_id.bytes, seg->prefix_id.crc == rig->ends[cases[i].end].crc,
                   (unsigned long long)seg->next_offset, (long long)seg->max_timestamp_ms,
-                  rep->settled ? " settled" : "", rep->word.v, rep->busy);
+                  rep->settled ? " settled" : "", rep->owner_epoch.v, rep->busy);
         }
     TRACE_IS("hibernated, as long\n"
              "store CLOSE s20 456:1 from 100 to 101/5001 passed 0 state 4\n"
@@ -123,7 +123,7 @@ static void seal_that_is_not_so_changes_nothing(void **state)
     struct rig *rig = rig_new();
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 2);
     const struct leat_segment before = *rep->seg;
-    rep->word.v = 6;
+    rep->owner_epoch.v = 6;
     for (unsigned i = 0; i < 16; i++) {
         struct rep_body body = rig_body(rig, rep->handle, 7, 2);
         body.owner.v = i == 0 ? 5 : i == 15 ? 0 : 6; /* 0: it does not say */
@@ -160,7 +160,7 @@ static void seal_that_is_not_so_changes_nothing(void **state)
              "15: INVALID\n"
              "16: NOT_FOUND\n");
     rep->seg->integrity = LEAT_INTEGRITY_OK;
-    assert_int_equal(rep->word.v, 6);
+    assert_int_equal(rep->owner_epoch.v, 6);
     assert_false(rep->settled);
     assert_memory_equal(&rep->seg->prefix_id, &before.prefix_id, sizeof before.prefix_id);
     assert_int_equal(rep->seg->state, before.state);
@@ -176,13 +176,13 @@ static void seal_leaves_what_it_does_not_say(void **state)
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_HIBERNATED, 1);
     struct rep_body body = rig_body(rig, rep->handle, 7, 1);
     body.owner.v = 0;
-    rep->word.v = 6;
+    rep->owner_epoch.v = 6;
     rep->seg->passed_bytes = 8;
     rig_ask(rig, &rig_w2, LEAT_REP_SEAL, &body);
     rig_stored(rig, LEAT_STORE_CLOSE, LEAT_OK);
     TRACE_IS("store CLOSE s7 456:1 from 100 to 101/5001 passed 8 state 4\n"
              "1: answer h1\n");
-    assert_int_equal(rep->word.v, 6);
+    assert_int_equal(rep->owner_epoch.v, 6);
     assert_int_equal(rep->seg->passed_bytes, 8);
     assert_true(rep->settled && rep->seg->flushed); /* hibernated: it lay in the file */
     rig_free(rig);
@@ -327,7 +327,7 @@ static void adoption_that_can_not_be_is_refused(void **state)
     (void)state;
     struct rig *rig = rig_new();
     struct replica *rep = rig_found(rig, 7, LEAT_SEGMENT_CLOSED, 3);
-    rep->word.v = 6;
+    rep->owner_epoch.v = 6;
     for (unsigned i = 0; i < 12; i++) {
         struct leat_prefix_id prefix_id = rig->ends[3];
         if (i == 3) prefix_id.crc++;

@@ -150,7 +150,7 @@ static void word_that_is_not_so_changes_nothing(void **state)
     uint64_t handle = rep->handle;
     good.version++;
     assert_int_equal(ask(world, &own, LEAT_REP_COMPLETE, &good), LEAT_OK); /* it has that now */
-    rep->word.v = good.owner.v = WORLD_EPOCH + 2;
+    rep->owner_epoch.v = good.owner.v = WORLD_EPOCH + 2;
     const struct leat_segment before = *rep->seg;
     assert_int_equal(before.version, good.version);
     struct wrong wrongs[WRONGS];
@@ -193,7 +193,7 @@ static void hibernated_copy_is_resumed_for_its_writer_alone(void **state)
     struct rep_body good = body_of(rep);
     good.version++;
     assert_int_equal(ask(world, &own, LEAT_REP_COMPLETE, &good), LEAT_OK);
-    rep->word.v = good.owner.v = WORLD_EPOCH + 2;
+    rep->owner_epoch.v = good.owner.v = WORLD_EPOCH + 2;
     assert_int_equal(ask(world, &own, LEAT_REP_HIBERNATE, &good), LEAT_OK);
     assert_int_equal(rep->seg->state, LEAT_SEGMENT_HIBERNATED);
     assert_null(rep->seg->buffer);

@@ -94,7 +94,7 @@ static unsigned counted(const struct leat_backup *backup, const struct asked *as
     while (leat_backup_see_of(backup, asked->log, &rep))
         count += is_closed(&rep) && rep.seg->id.v == asked->segment &&
                  same(rep.seg->prefix_id, asked->prefix_id) && !rep.seg->provisional &&
-                 rep.word.v == 0;
+                 rep.owner_epoch.v == 0;
     return count;
 }
 

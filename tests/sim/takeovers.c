@@ -28,7 +28,7 @@ static bool is_past(const struct sim_server *server, const struct leat_takeover_
 {
     struct leat_replica_seen rep = {0};
     while (!it->waits && leat_backup_see_of(leat_node_backup(server->node), it->ref, &rep))
-        if (rep.seg->id.v == it->segment && rep.word.v > it->epoch.v && !rep.busy &&
+        if (rep.seg->id.v == it->segment && rep.owner_epoch.v > it->epoch.v && !rep.busy &&
             !rep.dropping && !rep.drop_wanted && !rep.damaged)
             return true;
     return false;
