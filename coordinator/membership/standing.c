@@ -125,7 +125,7 @@ void co_standing_advance(struct leat_coordinator *coordinator)
 
 /* ---- pings ---- */
 
-static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer, uint16_t kind,
+static void ping_send(struct leat_coordinator *coordinator, struct co_peer *peer, uint16_t kind,
                       uint64_t number)
 {
     uint8_t bytes[64];
@@ -134,7 +134,7 @@ static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer
         leat_machine_node_find(&coordinator->machine, peer->state.node, strlen(peer->state.node));
     bool alone = coordinator->detect.standing == LEAT_STANDING_ALONE; /* it may have been deposed */
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    struct co_ping_said word = {
+    struct co_ping_said ping = {
         .leads = co_leads(coordinator) && !alone,
         .term = coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0,
         .incarnation = node ? node->info.incarnation : 0,
@@ -143,7 +143,7 @@ static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer
         .number = number,
         .deaf = coordinator->detect.deaf && co_leads(coordinator),
     };
-    co_ping_said_write(&writer, &word);
+    co_ping_said_write(&writer, &ping);
     if (leat_link_tell(peer->link, kind, bytes, writer.used) != LEAT_OK)
         LEAT_MAYBE(true); /* it is full, or down: silence will tell */
 }
@@ -151,10 +151,10 @@ static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer
 void co_ping_send(struct leat_coordinator *coordinator, struct co_peer *peer)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    word_send(coordinator, peer, CO_KIND_PING, coordinator->detect.number);
+    ping_send(coordinator, peer, CO_KIND_PING, coordinator->detect.number);
 }
 
-static bool word_read(struct co_peer *peer, const struct leat_frame *frame,
+static bool ping_read(struct co_peer *peer, const struct leat_frame *frame,
                       struct co_ping_said *out)
 {
     if (co_ping_said_decode(frame->control, frame->control_bytes, out) == LEAT_OK) return true;
@@ -165,11 +165,11 @@ static bool word_read(struct co_peer *peer, const struct leat_frame *frame,
 /* Does the ping come from the leader? On a voter Raft says which node leads, and in which term. A ping of an earlier
  * leader is not needed: the next leader and the tables say the same. */
 static bool leader_says(const struct leat_coordinator *coordinator, const struct co_peer *peer,
-                        const struct co_ping_said *word)
+                        const struct co_ping_said *ping)
 {
     bool votes = coordinator->votes && !co_learns(coordinator);
     uint64_t term = votes ? raft_current_term(&coordinator->drive.raft) : peer->state.term;
-    return word->leads && word->term >= term && co_peer_leads(coordinator, peer);
+    return ping->leads && ping->term >= term && co_peer_leads(coordinator, peer);
 }
 
 /* Crashed is crashed, whenever the leader said it.
@@ -181,10 +181,10 @@ static bool leader_says(const struct leat_coordinator *coordinator, const struct
  *  3. This node serves reads of the past for as long as its cable is cut in that way.
  * So the node asks the leader anew, and serves no reads until the leader has answered. */
 static void crash_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
-                       const struct co_ping_said *word, bool leads)
+                       const struct co_ping_said *ping, bool leads)
 {
-    if (word->incarnation < coordinator->incarnation ||
-        (word->incarnation == coordinator->incarnation && !word->crashed))
+    if (ping->incarnation < coordinator->incarnation ||
+        (ping->incarnation == coordinator->incarnation && !ping->crashed))
         return;
     if (leads)
         co_standing_set(coordinator, LEAT_STANDING_CRASHED);
@@ -197,17 +197,17 @@ void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 {
     LEAT_ASSERT_OWNER(coordinator);
     struct co_detect *it = &coordinator->detect;
-    struct co_ping_said word;
-    if (!word_read(peer, frame, &word)) return;
-    word_send(coordinator, peer, CO_KIND_PONG, word.number);
+    struct co_ping_said ping;
+    if (!ping_read(peer, frame, &ping)) return;
+    ping_send(coordinator, peer, CO_KIND_PONG, ping.number);
     if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
-    bool leads = leader_says(coordinator, peer, &word);
+    bool leads = leader_says(coordinator, peer, &ping);
     /* Two pings in a row name entries that are not here, and none came meanwhile: they are not just on their way. */
-    if (leads && word.applied > coordinator->applied && it->behind == coordinator->applied)
-        co_feed_behind(coordinator, peer, word.applied);
-    if (leads) it->behind = word.applied > coordinator->applied ? coordinator->applied : 0;
-    crash_take(coordinator, peer, &word, leads);
-    if (word.deaf) co_detect_deaf(coordinator, peer);
+    if (leads && ping.applied > coordinator->applied && it->behind == coordinator->applied)
+        co_feed_behind(coordinator, peer, ping.applied);
+    if (leads) it->behind = ping.applied > coordinator->applied ? coordinator->applied : 0;
+    crash_take(coordinator, peer, &ping, leads);
+    if (ping.deaf) co_detect_deaf(coordinator, peer);
 }
 
 void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
@@ -215,15 +215,15 @@ void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 {
     LEAT_ASSERT_OWNER(coordinator);
     struct co_detect *it = &coordinator->detect;
-    struct co_ping_said word;
-    if (!word_read(peer, frame, &word)) return;
-    if (word.number > peer->pong_number) peer->pong_us = co_now(coordinator);
-    peer->pong_number = word.number;
-    peer->pong_term = word.term;
+    struct co_ping_said ping;
+    if (!ping_read(peer, frame, &ping)) return;
+    if (ping.number > peer->pong_number) peer->pong_us = co_now(coordinator);
+    peer->pong_number = ping.number;
+    peer->pong_term = ping.term;
     if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
-    bool leads = leader_says(coordinator, peer, &word);
-    crash_take(coordinator, peer, &word, leads);
-    if (it->standing != LEAT_STANDING_ALONE || word.number < it->alone_from) return;
-    if ((leads && word.incarnation == coordinator->incarnation) || still_leads(coordinator))
+    bool leads = leader_says(coordinator, peer, &ping);
+    crash_take(coordinator, peer, &ping, leads);
+    if (it->standing != LEAT_STANDING_ALONE || ping.number < it->alone_from) return;
+    if ((leads && ping.incarnation == coordinator->incarnation) || still_leads(coordinator))
         co_standing_set(coordinator, LEAT_STANDING_CONFIRMED);
 }
