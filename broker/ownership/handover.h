@@ -27,8 +27,9 @@ enum {
     LEAT_TAKEOVER_OLDER_MAX = 8, /* logs whose older segments come at one time */
     /* An older segment that no node has: a search for it ends after so long. */
     LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000,
-    /* A last segment that no node has: the log is made without it after so long. First while a node is down, then while
-     * all nodes are up: the node with the segment may not have heard of the change of owner yet, or have a full disk. */
+    /* A last segment that no node has: the log is made without it after so long. First while a node is down, then
+     * while all nodes are up: the node with the segment may not have heard of the change of owner yet, or its disk is
+     * full. */
     LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000,
     LEAT_TAKEOVER_NOWHERE_US = 15 * 1000 * 1000,
 };

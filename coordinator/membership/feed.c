@@ -353,8 +353,7 @@ static bool from_feeder(struct leat_coordinator *coordinator, const struct co_pe
 {
     if (co_learns(coordinator) && peer == coordinator->feeder && coordinator->failed == LEAT_OK)
         return true;
-    leat_link_answer_error(coordinator->links, ticket, LEAT_E_AGAIN,
-                           "this node does not want entries of that voter");
+    leat_link_answer_error(coordinator->links, ticket, LEAT_E_AGAIN, "nothing is wanted of you");
     return false;
 }
 

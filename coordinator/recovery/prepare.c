@@ -271,8 +271,7 @@ static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, ui
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
         if (co_node_heard(coordinator->recovery, i) && node_lives(coordinator, i)) able++;
     if (able >= copies || LEAT_BUG(ANSWERED_ALONE)) return false;
-    co_recovery_wait(coordinator, log,
-                     "its end must be on more nodes than those that are up and have answered");
+    co_recovery_wait(coordinator, log, "too few of the nodes that are up answer to hold its end");
     return true;
 }
 

@@ -312,8 +312,7 @@ static void entry_that_can_not_be_applied_stops_the_learner(void **state)
     const struct leat_frame frame = frame_of(NUMBERS(12, 1), BYTES(ONE));
     co_feed_entries(coordinator, &peers[1].peer, &frame, &ticket);
     co_feed_snapshot(coordinator, &peers[1].peer, &frame, &ticket);
-    TRACE_IS("refuse AGAIN: this node does not want entries of that voter\nrefuse AGAIN: this node "
-             "does not want entries of that voter\n");
+    TRACE_IS("refuse AGAIN: nothing is wanted of you\nrefuse AGAIN: nothing is wanted of you\n");
 }
 
 static void only_who_was_asked_is_listened_to(void **state)
@@ -328,10 +327,8 @@ static void only_who_was_asked_is_listened_to(void **state)
     coordinator->votes = true;
     co_feed_entries(coordinator, &peers[1].peer, &frame, &ticket);
     co_feed_snapshot(coordinator, &peers[1].peer, &frame, &ticket);
-    TRACE_IS("refuse AGAIN: this node does not want entries of that voter\nrefuse AGAIN: this node "
-             "does not want entries of that voter\n"
-             "refuse AGAIN: this node does not want entries of that voter\nrefuse AGAIN: this node "
-             "does not want entries of that voter\n");
+    TRACE_IS("refuse AGAIN: nothing is wanted of you\nrefuse AGAIN: nothing is wanted of you\n"
+             "refuse AGAIN: nothing is wanted of you\nrefuse AGAIN: nothing is wanted of you\n");
     assert_int_equal(coordinator->applied, 10);
     assert_ptr_equal(coordinator->feeder, &peers[1].peer);
     assert_int_equal(coordinator->fed_us, 0);

@@ -357,9 +357,8 @@ static void expect_plan(const struct co_recover_log *seen)
             if (streamlet->takes && streamlet->owner == streamlet->seen_owner && able == 0)
                 continue; /* it waits already */
             if (able < copies) {
-                expect_wait(
-                    &it->logs[streamlet->first + q],
-                    "its end must be on more nodes than those that are up and have answered");
+                expect_wait(&it->logs[streamlet->first + q],
+                            "too few of the nodes that are up answer to hold its end");
                 continue;
             }
             bool disk = settings->durability == LEAT_DURABILITY_DISK;
