@@ -85,6 +85,7 @@ static void verbs_takes_sources(void **state)
     TRACE_IS("register source+0 10 write\nregion 65 ends\n");
     assert_int_equal(pthread_mutex_trylock(&rmem.lock), 0);
     (void)pthread_mutex_unlock(&rmem.lock);
+    leat_os_verbs_pool_register(&rmem, &error); /* what follows the last source is none */
     const struct {
         const uint8_t *at;
         enum verbs_key is;
@@ -93,7 +94,8 @@ static void verbs_takes_sources(void **state)
     } rows[] = {{source, VERBS_KEY_KNOWN, 1001, SOURCE_BYTES},
                 {source + SOURCE_BYTES - 1, VERBS_KEY_KNOWN, 1001, 1},
                 {source - 1, VERBS_KEY_NONE, 0, 0},
-                {pool.base, VERBS_KEY_LATER, 0, 0},
+                {pool.base, VERBS_KEY_KNOWN, 1066, STEP},
+                {pool.base + STEP, VERBS_KEY_LATER, 0, 0},
                 {pool.base + 3 * STEP - 1, VERBS_KEY_LATER, 0, 0},
                 {pool.base + 3 * STEP, VERBS_KEY_NONE, 0, 0},
                 {(uint8_t *)64, VERBS_KEY_KNOWN, 1002, 10},
