@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stage (stage.h) for a log that wants a trim entry and is given up in the same turn. A streamlet moves to a node, and
- * a log is trimmed there before anything is appended: the start entry of the owner's first segment says where the log
- * begins now. The log's core stands still before this core hears that the segment is committed as opened. The node
+/* A stage (stage.h) for a log that wants a trim entry and is given up in the same turn. A streamlet moves to a node,
+ * and a log is trimmed there before anything is appended: the start entry of the owner's first segment says where the
+ * log begins now. The log's core stands still before this core hears that the segment is committed as opened. The node
  * reaches no other node until it is declared crashed. Then the core goes on, and hears at once of the commit, after
  * which the closed segments are to go by a trim entry, and of the log's next owner. */
 #include <string.h>
