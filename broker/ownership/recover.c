@@ -229,7 +229,8 @@ static void recover_stay(struct leat_core *home, struct leat_partition *partitio
     }
     if (!leat_core_owns(home, stream->desc, partition->ref.streamlet)) return;
     const struct leat_begun_log *row = leat_begun_find(stream->begun, partition->ref);
-    if (row != NULL) leat_takeover_look(partition, row, stream->desc->settings.logs);
+    if (row != NULL && !LEAT_BUG(REFUSED_LOSS_FORGETS))
+        leat_takeover_look(partition, row, stream->desc->settings.logs);
 }
 
 /* SUBTLE: another node may own the log when the answer comes.

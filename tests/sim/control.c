@@ -2,6 +2,7 @@
 /* The operator: makes the streams, watches the logs, and accepts loss where a log of level memory
  * says after a power cut that its end is missing. */
 #include "tests/sim/aims.h"
+#include "tests/sim/stage.h"
 #include "tests/sim/told.h"
 
 #include <stdio.h>
@@ -28,9 +29,13 @@ struct control {
     uint64_t trimmed_to[CHECK_STREAMLETS_MAX]
                        [CHECK_LOGS_MAX]; /* of the stream, when it was asked */
     struct leat_log_ref log;             /* that is being recovered */
-    bool for_trap;                       /* as a trap wants it: it excuses nothing */
-    uint64_t end_at_cut;                 /* of it */
-    uint64_t refused_us;                 /* since when a stream is refused; 0: it is not */
+    bool for_trap;       /* as a trap wants it: unless it is real it excuses nothing */
+    uint64_t end_at_cut; /* of it */
+    uint64_t refused_us; /* since when a stream is refused; 0: it is not */
+    struct {
+        struct leat_log_ref log; /* its loss is refused, as the log has a later epoch */
+        uint64_t since_us, last_us;
+    } stale;
 };
 
 static void control_next(struct sim_world *world, struct sim_event *event);
@@ -98,6 +103,12 @@ static void describe_streamlet(struct control *control)
     describe_send(control, &log);
 }
 
+/* Records may be lost. Else a trap has only made the log look so. */
+static bool is_real(const struct control *control)
+{
+    return !control->for_trap || control->client->scenario->loss_wish.real;
+}
+
 static void recover_send(struct control *control)
 {
     struct leat_msg_writer writer;
@@ -109,7 +120,7 @@ static void recover_send(struct control *control)
     leat_msg_write_u64(&writer, control->log.log);
     leat_msg_write_bool(&writer, true);
     control->end_at_cut = check_end_at_cut(control->client->scenario->check, control->log);
-    if (!control->for_trap) check_giving_up(control->client->scenario->check, control->log, true);
+    if (is_real(control)) check_giving_up(control->client->scenario->check, control->log, true);
     struct leat_log_ref log = control->log;
     log.stream = control->client->scenario->streams[control->log.stream].id;
     send(control, LEAT_KIND_LOG_RECOVER, &writer, in_cluster(control) ? &log : NULL);
@@ -273,7 +284,10 @@ static void watch_next(struct control *control)
         control->stream = control->log.stream;
         control->streamlet = control->log.streamlet;
         control->for_trap = true;
-        look_up(control);
+        if (is_real(control) && !control->refresh) /* a look-up may wait for the owner's core 0 */
+            recover_send(control);
+        else
+            look_up(control);
         return;
     }
     uint32_t streamlets = scenario->streams[control->stream].settings.streamlets;
@@ -364,16 +378,45 @@ static bool may_be_accepted(leat_err rc, const struct leat_error *error)
     return leat_err_class(rc) != LEAT_CLASS_REJECT;
 }
 
+/* The owner refuses a loss for an earlier epoch when it has applied the request: so this node knows the later epoch,
+ * and makes the log under that epoch. The scheduled faults may keep away the segment that the owner needs for this. */
+static void stale_look(struct control *control, leat_err rc)
+{
+    enum { STALE_US_MAX = 5 * 1000 * 1000, GAP_US_MAX = 1000 * 1000 };
+    const struct scenario *scenario = control->client->scenario;
+    uint64_t now_us = scenario->world->now_us;
+    bool quiet = scenario->faults_over || (scenario->stage && !scenario->stage->beside);
+    bool same = leat_log_ref_equal(control->log, control->stale.log) &&
+                now_us - control->stale.last_us < GAP_US_MAX;
+    if (rc != LEAT_E_STALE_EPOCH || !quiet || !all_ready(scenario)) {
+        if (same) control->stale.last_us = 0;
+        return;
+    }
+    if (!same && now_us - control->stale.last_us < GAP_US_MAX) return; /* one log at a time */
+    if (!same) control->stale.since_us = now_us;
+    control->stale.log = control->log;
+    control->stale.last_us = now_us;
+    if (now_us - control->stale.since_us > STALE_US_MAX)
+        sim_fail(scenario->world,
+                 "A10 stuck: the owner of log %u/%u/%u does not take its later epoch",
+                 control->log.stream, control->log.streamlet, control->log.log);
+}
+
 static void recover_done(struct control *control, leat_err rc, const struct leat_frame *answer,
                          const struct leat_error *error)
 {
     struct scenario *scenario = control->client->scenario;
     sim_trace(scenario->world, "recover: %s %s", leat_err_name(rc), error ? error->text : "");
-    if (control->for_trap) {
-        control->for_trap = scenario->loss_wish.wanted = false;
+    stale_look(control, rc);
+    const bool for_trap = control->for_trap, real = is_real(control);
+    if (for_trap) {
+        control->for_trap = false;
+        scenario->loss_wish.wanted = real && rc == LEAT_OK;
         scenario->loss_wish.answered = true;
         scenario->loss_wish.rc = rc;
-        control->refresh = true;
+        control->refresh = !real || rc != LEAT_OK;
+    }
+    if (!real) {
         watch_next(control);
         return;
     }
@@ -392,7 +435,7 @@ static void recover_done(struct control *control, leat_err rc, const struct leat
         /* The answer was lost: it may have been accepted. */
         check_waiting(scenario->check, control->log, "its loss may have been accepted");
     }
-    if (rc != LEAT_OK && in_cluster(control)) {
+    if (for_trap || (rc != LEAT_OK && in_cluster(control))) {
         watch_next(control); /* others may be able to go on */
         return;
     }

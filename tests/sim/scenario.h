@@ -160,6 +160,7 @@ struct sim_wish {
 /* A log whose loss a trap wants an operator to accept, next: LOG_RECOVER is sent to its owner. */
 struct sim_loss_wish {
     bool wanted, answered;
+    bool real;               /* records may be lost; and it is asked again after each answer OK */
     struct leat_log_ref log; /* stream: the scenario's */
     leat_err rc;             /* the answer's */
 };
