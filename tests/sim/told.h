@@ -6,6 +6,8 @@
 #include "base/node_log.h"
 #include "tests/sim/scenario.h"
 
+struct leat_log;
+
 /** It is quiet: each node that serves has to tell how things are, in the end; else the seed fails (A13). */
 void sim_told_look(struct scenario *scenario, const char *when);
 /** quiet.c: in some seeds a node is away, or a disk full, with nothing else going on; each node has to tell. */
@@ -23,8 +25,8 @@ void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *
 /** An operator is to accept the loss of this log, of the scenario's streams: if its owner has the log waiting, the
  * owner has written so into its node log; else the seed fails (A13). */
 void sim_node_log_loss_look(struct scenario *scenario, struct leat_log_ref log);
-/** What this server tells as missing lies where its logs have records; else the seed fails (A13). Draws nothing. */
-void sim_node_log_fronts_look(const struct sim_server *server);
+/** What this server tells as missing lies where this log of it has records; else the seed fails (A13). Draws nothing. */
+void sim_node_log_front_look(const struct sim_server *server, struct leat_log *log);
 /** Each log in trouble has to be named by a line of its owner's; else the seed fails (A13). */
 void sim_node_log_look(struct scenario *scenario, const char *when);
 

@@ -172,15 +172,16 @@ void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *
 }
 
 /* Of what is told as missing. In front of where a log begins nobody misses anything. */
-static void front_look(const struct sim_server *server, struct leat_log *log)
+void sim_node_log_front_look(const struct sim_server *server, struct leat_log *log)
 {
     struct leat_log_damage damage;
     struct leat_log_info info;
     struct leat_log_seen seen;
     uint64_t at = 0;
     leat_log_see(log, &seen);
+    if (!seen.damage_look) return;
     leat_log_info(log, &info);
-    while (seen.damage_look && leat_log_damage_find(log, &at, &damage))
+    while (leat_log_damage_find(log, &at, &damage))
         if (damage.missing && damage.first_offset < info.first_offset)
             sim_fail(server->scenario->world,
                      "A13 told: %s says that log id %u/%u/%u lacks records from %llu on, and it "
@@ -188,13 +189,6 @@ static void front_look(const struct sim_server *server, struct leat_log *log)
                      server->name, info.ref.stream, info.ref.streamlet, info.ref.log,
                      (unsigned long long)damage.first_offset,
                      (unsigned long long)info.first_offset);
-}
-
-void sim_node_log_fronts_look(const struct sim_server *server)
-{
-    struct leat_partition_seen partition = {0};
-    while (leat_node_partition_next(server->node, &partition))
-        if (partition.log) front_look(server, partition.log);
 }
 
 static void log_look(void *arg, const struct truth_log *log)
