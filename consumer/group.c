@@ -7,7 +7,6 @@
 #include "internal.h"
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -19,7 +18,7 @@ enum { GROUP_PATIENCE_US = 1000 * 1000 };
  * node, and the next request of the member goes to another node. */
 static void reroute(struct leat_consumer_engine *engine, leat_err rc)
 {
-    if (leat_err_class(rc) == LEAT_CLASS_REROUTE && !LEAT_BUG(MEMBER_STAYS))
+    if (leat_err_class(rc) == LEAT_CLASS_REROUTE)
         leat_consumer_refresh_at(engine, leat_consumer_now(engine));
 }
 
