@@ -3,12 +3,13 @@
  * seconds; clients and the third node reach both. The leader has the owner declared crashed, other nodes have its
  * streamlets, and the owner lives on: it learns from the third node that it may have crashed, and is isolated.
  * Producers rest between bursts, so appends come to the isolated owner when nothing else is under way there. They are
- * to find the new owner: waits.c. */
+ * to find the new owner: waits.c. A client of Kafka asks the owner what to do: doors.c. */
 #include <string.h>
 
 #include "broker/probe.h"
 #include "coordinator/probe.h"
 #include "tests/sim/asks.h"
+#include "tests/sim/doors.h"
 #include "tests/sim/stage.h"
 
 enum {
@@ -64,6 +65,7 @@ static void strike(void)
     stage.until_us = now_us + sim_rng_between(&stage.rng, CUT_US_MIN, CUT_US_MAX);
     sim_fault_struck(scenario->world, SIM_FAULT_NODE_PARTED);
     cut_until(stage.until_us);
+    sim_doors_owner(owner);
 }
 
 static void look(struct sim_world *world, struct sim_event *event)
@@ -71,6 +73,7 @@ static void look(struct sim_world *world, struct sim_event *event)
     struct scenario *scenario = event->a;
     if (scenario->faults_over) {
         if (stage.owner) cut_until(0);
+        sim_doors_owner(NULL);
         return;
     }
     if (stage.owner && !stage.came && sim_serves(stage.owner) &&
@@ -79,6 +82,7 @@ static void look(struct sim_world *world, struct sim_event *event)
         sim_stage_came(scenario);
     }
     if (world->now_us >= stage.until_us) {
+        sim_doors_owner(NULL);
         if (stage.owner) stage.until_us = world->now_us + REST_US;
         if (!stage.owner)
             strike();
@@ -100,6 +104,7 @@ static void start(struct scenario *scenario)
 {
     stage.until_us = scenario->world->now_us + BEGIN_US;
     sim_world_at(scenario->world, stage.until_us, look, scenario);
+    sim_doors_start(scenario);
 }
 
 const struct sim_stage sim_stage_unled = {.name = "unled",
