@@ -422,8 +422,8 @@ static bool word_of_leader(const struct peer_of_test *from)
     return word.leads && word.term >= least && from->leads;
 }
 
-/* A report that this node has crashed: the leader's report is a verdict, that of any other node, voter or not, makes this
- * node ask again. */
+/* A report that this node has crashed: the leader's report is a verdict, that of any other node, voter or not, makes
+ * this node ask again. */
 static enum leat_standing after_word(const struct peer_of_test *from, enum leat_standing before)
 {
     const bool over = word.incarnation > coordinator->incarnation ||
