@@ -193,7 +193,7 @@ static void completion_take(struct os_verbs_target *verbs, const struct ibv_wc *
 static void completions_poll(struct os_verbs_target *verbs)
 {
     struct ibv_wc wcs[16];
-    int count, taken = 0;
+    int count = 0, taken = 0;
     while (verbs->cq && !verbs->quiet && (count = ibv_poll_cq(verbs->cq, 16, wcs)) > 0) {
         for (int i = 0; i < count; i++) {
             completion_take(verbs, &wcs[i]);
@@ -207,6 +207,7 @@ static void completions_poll(struct os_verbs_target *verbs)
             return;
         }
     }
+    if (count < 0) leat_os_verbs_fail(verbs, LEAT_E_CLOSED, "the RDMA device is gone");
 }
 
 static void on_completions_ready(void *user)

@@ -43,6 +43,7 @@ enum call {
     PD,
     CQ,
     NOTIFY,
+    POLL,
     REGISTER,
     QP,
     ACCEPT,

@@ -306,6 +306,7 @@ static inline int cq_poll(struct ibv_cq *at, int most, struct ibv_wc *out)
     struct played_cq *cq = cq_of(at);
     unsigned count = cq->count < (unsigned)most ? cq->count : (unsigned)most;
     played.polls++;
+    if (fails(POLL)) return -1;
     memcpy(out, cq->wcs, count * sizeof *out);
     cq->count -= count;
     memmove(cq->wcs, cq->wcs + count, cq->count * sizeof *out);

@@ -387,17 +387,48 @@ static void verbs_last_look_is_at_all_completions(void **state)
     closes(target);
 }
 
-static void verbs_device_that_takes_no_question_fails(void **state)
+/* Goal: a queue of completions that gives no answer fails the target: its writes do not wait for ever. */
+static void verbs_device_that_gives_no_answer_fails(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct leat_rmem_target *target = opens(1);
+        struct leat_rmem_write *write = writes_ten(target, "a", 0);
+        (void)writes_ten(target, "b", 0);
+        trace_begin();
+        plan(i == 0 ? NOTIFY : POLL, i == 2, EIO);
+        done_is(target, write,
+                i == 0   ? "mail\na done 0\n"
+                : i == 1 ? "mail\n"
+                         : "a done 0\nmail\n");
+        if (i == 1) cq_of(verbs_of(target)->cq)->count = 0; /* what was in it is lost */
+        mail_comes();
+        leat_err rc = LEAT_E_CLOSED;
+        if (i == 1)
+            expect(WENT "a done %d\nb done %d\nt failed: %d the RDMA device is gone\n", rc, rc, rc);
+        if (i != 1) expect(WENT "b done %d\nt failed: %d the RDMA device is gone\n", rc, rc);
+        closes(target);
+        end(NULL);
+        begin(NULL);
+    }
+}
+
+/* Goal: also where only the last look sees that. */
+static void verbs_detach_ends_the_writes_of_a_device_that_gives_no_answer(void **state)
 {
     (void)state;
     struct leat_rmem_target *target = opens(1);
-    struct leat_rmem_write *write = writes_ten(target, "a", 0);
+    (void)writes_ten(target, "a", 0);
+    leat_rmem_detach(target);
     trace_begin();
-    plan(NOTIFY, 0, EIO);
-    done_is(target, write, "mail\na done 0\n");
+    plan(POLL, 0, EIO);
     mail_comes();
-    expect(WENT "t failed: %d the RDMA device is gone\n", LEAT_E_CLOSED);
-    closes(target);
+    expect("disconnect 2\nmail\nqp 1 ends\ncq 2 ends\nregion 2 ends\nid 2 ends\na done %d\n",
+           LEAT_E_CLOSED);
+    mail_comes();
+    TRACE_IS("");
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_NET), port_bytes);
+    port_closes();
 }
 
 /* ---- turns ---- */
@@ -612,7 +643,8 @@ int main(void)
         VERBS_TEST(verbs_request_is_refused),
         VERBS_TEST(verbs_write_that_fails_is_never_acked),
         VERBS_TEST(verbs_last_look_is_at_all_completions),
-        VERBS_TEST(verbs_device_that_takes_no_question_fails),
+        VERBS_TEST(verbs_device_that_gives_no_answer_fails),
+        VERBS_TEST(verbs_detach_ends_the_writes_of_a_device_that_gives_no_answer),
         VERBS_TEST(verbs_looks_at_so_many_completions_in_a_turn),
         VERBS_TEST(verbs_takes_a_batch_of_completions),
         VERBS_TEST(verbs_detach_ends_each_write_once),
