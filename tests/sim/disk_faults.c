@@ -206,11 +206,11 @@ bool sim_disk_flip(struct sim_disk *disk, const char *path, uint64_t offset, uns
 {
     struct sim_name *name = sim_name_find(&disk->now, path);
     if (!name || !name->inode || offset >= name->inode->size) return false;
-    size_t chunk = (size_t)(offset / SIM_CHUNK);
-    if (chunk >= name->inode->chunks || !name->inode->now[chunk]) return false;
-    name->inode->now[chunk][offset % SIM_CHUNK] ^= (uint8_t)(1u << bit);
-    if (name->inode->durable[chunk])
-        name->inode->durable[chunk][offset % SIM_CHUNK] ^= (uint8_t)(1u << bit);
+    struct sim_inode *inode = name->inode;
+    if (!sim_image_has(inode->now, inode->chunks, offset)) return false;
+    sim_image_flip(inode->now, offset, bit);
+    if (sim_image_has(inode->durable, inode->chunks, offset))
+        sim_image_flip(inode->durable, offset, bit);
     return true;
 }
 
@@ -232,11 +232,11 @@ bool sim_disk_pick(struct sim_disk *disk, struct sim_rng *rng, const char *prefi
     uint64_t bytes = name->inode->size;
     if (bytes > (uint64_t)name->inode->chunks * SIM_CHUNK)
         bytes = (uint64_t)name->inode->chunks * SIM_CHUNK;
-    /* Most of a file is room for later: begin with a chunk that holds something. */
-    uint64_t chunk = bytes ? sim_rng_below(rng, (bytes + SIM_CHUNK - 1) / SIM_CHUNK) : 0;
-    if (!bytes || !name->inode->now[chunk]) return false;
-    uint64_t begin = chunk * SIM_CHUNK;
-    uint64_t end = begin + SIM_CHUNK < bytes ? begin + SIM_CHUNK : bytes;
+    /* Most of a file is room for later: begin with a piece that holds something. */
+    uint64_t begin =
+        bytes ? sim_rng_below(rng, (bytes + SIM_PIECE - 1) / SIM_PIECE) * SIM_PIECE : 0;
+    if (!bytes || !sim_image_has(name->inode->now, name->inode->chunks, begin)) return false;
+    uint64_t end = begin + SIM_PIECE < bytes ? begin + SIM_PIECE : bytes;
     uint64_t offset = sim_rng_between(rng, begin, end - 1);
     uint64_t at = offset / SIM_SECTOR * SIM_SECTOR;
     memset(sector, 0, sizeof sector);

@@ -11,7 +11,7 @@ void sim_image_need(struct sim_inode *inode, uint64_t end)
 {
     size_t chunks = (size_t)((end + SIM_CHUNK - 1) / SIM_CHUNK);
     if (chunks <= inode->chunks) return;
-    size_t room = inode->chunks ? inode->chunks : 16;
+    size_t room = inode->chunks ? inode->chunks : 16 * (SIM_PIECE / SIM_CHUNK);
     while (room < chunks)
         room *= 2;
     inode->now = realloc(inode->now, room * sizeof *inode->now);
@@ -44,6 +44,22 @@ static void image_write(uint8_t **image, uint64_t offset, const uint8_t *data, s
     }
 }
 
+bool sim_image_has(uint8_t *const *image, size_t chunks, uint64_t offset)
+{
+    size_t at = (size_t)(offset / SIM_PIECE) * (SIM_PIECE / SIM_CHUNK);
+    for (size_t i = at; i < at + SIM_PIECE / SIM_CHUNK && i < chunks; i++)
+        if (image[i]) return true;
+    return false;
+}
+
+void sim_image_flip(uint8_t **image, uint64_t offset, unsigned bit)
+{
+    uint8_t **chunk = &image[offset / SIM_CHUNK];
+    if (!*chunk) *chunk = calloc(1, SIM_CHUNK);
+    LEAT_ASSERT(*chunk != NULL);
+    (*chunk)[offset % SIM_CHUNK] ^= (uint8_t)(1u << bit);
+}
+
 void sim_image_read(uint8_t *const *image, size_t chunks, uint64_t offset, uint8_t *to,
                     size_t bytes)
 {
@@ -67,11 +83,12 @@ static void image_cut(uint8_t **image, size_t chunks, uint64_t size)
     for (size_t i = (size_t)(size / SIM_CHUNK); i < chunks; i++) {
         uint64_t from = (uint64_t)i * SIM_CHUNK;
         if (!image[i]) continue;
-        if (from >= size) {
+        if (from / SIM_PIECE * SIM_PIECE >= size) {
             free(image[i]);
             image[i] = NULL;
         } else {
-            memset(image[i] + (size - from), 0, (size_t)(SIM_CHUNK - (size - from)));
+            size_t left = from < size ? (size_t)(size - from) : 0;
+            memset(image[i] + left, 0, SIM_CHUNK - left);
         }
     }
 }

@@ -5,7 +5,14 @@
 
 #include "tests/sim/sim.h"
 
-enum { SIM_SECTOR = 512, SIM_CHUNK = 64 * 1024, SIM_PATH_BYTES = 160 };
+enum {
+    SIM_SECTOR = 512,
+    SIM_CHUNK =
+        8 *
+        1024, /* most files are small: more would be zeros, which cost time to make and to copy */
+    SIM_PIECE = 64 * 1024, /* of a file, as faults choose them */
+    SIM_PATH_BYTES = 160,
+};
 
 struct sim_pending {
     struct sim_pending *next;
@@ -83,6 +90,10 @@ struct sim_disk {
 /* ---- disk_file.c: the bytes of one file ---- */
 /** Room in both images for [0, end). */
 void sim_image_need(struct sim_inode *inode, uint64_t end);
+/** Was anything but zeros written to the piece of this offset since the piece was cut off? */
+bool sim_image_has(uint8_t *const *image, size_t chunks, uint64_t offset);
+/** Of a piece that has something. */
+void sim_image_flip(uint8_t **image, uint64_t offset, unsigned bit);
 void sim_image_read(uint8_t *const *image, size_t chunks, uint64_t offset, uint8_t *to,
                     size_t bytes);
 /** Empty, without a name; the disk owns it. */
