@@ -51,7 +51,7 @@ struct leat_unpacker {
     z_stream gzip;
     struct zlib_memory gzip_memory;
 #endif
-    ZSTD_DStream *zstd;
+    ZSTD_DStream *zstd; /* in `memory`; NULL: another codec has used that since */
     struct leat_lz4_frame lz4;
     struct leat_xxh32 lz4_content;
 };
@@ -238,15 +238,24 @@ static leat_err lz4_unpack(struct leat_unpacker *unpacker, const uint8_t *in, si
 
 /* ---- zstd ---- */
 
+/* The context is kept from batch to batch: making one asks the processor for its features (cpuid) twice, and in a
+ * virtual machine each time the hypervisor answers. */
+static bool zstd_begin(struct leat_unpacker *unpacker)
+{
+    if (unpacker->zstd != NULL)
+        return !ZSTD_isError(ZSTD_DCtx_reset(unpacker->zstd, ZSTD_reset_session_only));
+    ZSTD_DStream *made =
+        ZSTD_initStaticDStream(unpacker->memory + PIECE_BYTES, unpacker->bytes - PIECE_BYTES);
+    if (made == NULL ||
+        ZSTD_isError(ZSTD_DCtx_setParameter(made, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
+        return false;
+    unpacker->zstd = made;
+    return true;
+}
+
 static leat_err zstd_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
 {
-    if (unpacker->taken == 0) {
-        unpacker->zstd =
-            ZSTD_initStaticDStream(unpacker->memory + PIECE_BYTES, unpacker->bytes - PIECE_BYTES);
-        if (unpacker->zstd == NULL || ZSTD_isError(ZSTD_DCtx_setParameter(
-                                          unpacker->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
-            return LEAT_E_INTERNAL;
-    }
+    if (unpacker->taken == 0 && !zstd_begin(unpacker)) return LEAT_E_INTERNAL;
     ZSTD_inBuffer from = {in, in_bytes, unpacker->taken};
     for (;;) {
         ZSTD_DStream *stream = unpacker->zstd;
@@ -323,6 +332,7 @@ void leat_unpacker_begin(struct leat_unpacker *unpacker, const struct leat_batch
     LEAT_ASSERT(batch->codec != LEAT_CODEC_NONE);
     uint64_t most = (uint64_t)batch->byte_count * LEAT_UNPACKED_PER_BYTE + LEAT_UNPACKED_BYTES_MIN;
     unpacker->made = unpacker->taken = 0;
+    if (batch->codec != LEAT_CODEC_ZSTD) unpacker->zstd = NULL;
     unpacker->piece_bytes = PIECE_BYTES;
     unpacker->made_max = most < LEAT_UNPACKED_BYTES_MAX ? most : LEAT_UNPACKED_BYTES_MAX;
     unpacker->wrong = NULL;
