@@ -25,7 +25,7 @@ void sim_node_log_full_look(struct scenario *scenario, const struct sim_server *
 /** An operator is to accept the loss of this log, of the scenario's streams: if its owner has the log waiting, the
  * owner has written so into its node log; else the seed fails (A13). */
 void sim_node_log_loss_look(struct scenario *scenario, struct leat_log_ref log);
-/** What this server tells as missing lies where this log of it has records; else the seed fails (A13). Draws nothing. */
+/** What a server tells as missing lies where this log of it has records; else the seed fails (A13). Draws nothing. */
 void sim_node_log_front_look(const struct sim_server *server, struct leat_log *log);
 /** Each log in trouble has to be named by a line of its owner's; else the seed fails (A13). */
 void sim_node_log_look(struct scenario *scenario, const char *when);

@@ -128,9 +128,8 @@ static struct sim_event *event_new(struct sim_world *world, uint64_t at_us)
 
 /* A radix heap: no event is put that is due before an event that was taken. Bucket 0 has the events that are due at
  * buckets_from_us, bucket N those whose time differs from buckets_from_us in bit N - 1 and in no higher bit. So all
- * events of a bucket are due before the events of each higher bucket. Events of one time always share a bucket, and keep
- * their order: that is the order of scheduling. */
-
+ * events of a bucket are due before the events of each higher bucket. Events of one time always share a bucket, and
+ * keep their order: that is the order of scheduling. */
 static void queue_put(struct sim_world *world, struct sim_event *event)
 {
     uint64_t differs = event->at_us ^ world->buckets_from_us;
