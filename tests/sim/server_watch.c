@@ -69,7 +69,9 @@ static void on_stops(struct sim_server *server)
 
 static void on_started(struct sim_server *server)
 {
-    if (server->scenario->server_count > 1) sim_attempts_watch(server);
+    if (server->scenario->server_count == 1) return;
+    sim_attempts_watch(server);
+    sim_visits_watch(server);
 }
 
 static void on_died(struct sim_server *server, enum sim_death death)

@@ -47,6 +47,8 @@ static struct {
     unsigned calls;
     uint64_t before[SIM_SERVERS_MAX];
     bool committed[SIM_SERVERS_MAX]; /* it was about to have a recovery's entry committed */
+    bool drop_waits
+        [SIM_SERVERS_MAX]; /* a replica's drop, while the node reads replicas for others */
     uint64_t recovered_us;
     unsigned fenced
         [SIM_SERVERS_MAX]; /* writers, of nodes that a recovery under way has looked at; + 1 */
@@ -258,13 +260,26 @@ static void backup_see(const struct sim_server *server, struct seen *seen)
         if (rep.seg) replica_see(server, &rep, seen);
 }
 
-/* Of nodes that read for others, at each look: a read takes 0.2 ms where the disk does not stand still. */
-static void drops_see(const struct leat_backup *backup, struct seen *seen)
+/* Between two looks a read ends: it takes 0.2 ms where the disk does not stand still. So each turn of the backup's core
+ * is looked at. */
+static void turn_see(struct sim_actor *actor)
 {
+    const struct sim_server *server = actor->process->owner;
+    struct scenario *scenario = server->scenario;
+    const struct leat_backup *backup = server->node ? leat_node_backup(server->node) : NULL;
     struct leat_replica_seen rep = {0};
-    if (!backup || leat_backup_serving(backup) == 0) return;
-    while (leat_backup_see_next(backup, &rep))
-        note(seen, SIM_VISIT_READ_AMID_DROP, rep.seg && rep.drop_wanted && !rep.dropping);
+    bool waits = false;
+    if (!backup || !visits.looking || scenario->faults_over) return;
+    while (leat_backup_serving(backup) > 0 && !waits && leat_backup_see_next(backup, &rep))
+        waits = rep.seg && rep.drop_wanted && !rep.dropping;
+    if (waits && !visits.drop_waits[server->number]) met(scenario, SIM_VISIT_READ_AMID_DROP);
+    visits.drop_waits[server->number] = waits;
+}
+
+void sim_visits_watch(struct sim_server *server)
+{
+    visits.drop_waits[server->number] = false;
+    server->cores[0]->after_turn = turn_see;
 }
 
 /* ---- who is fenced, and lives ---- */
@@ -375,7 +390,6 @@ static void server_see(const struct sim_server *server, struct seen *seen)
         logs_see(leat_node_primary(node, c), seen);
     seen->move = leat_node_handing_over(node) > 0;
     seen->takeover = leat_node_taking_over(node);
-    drops_see(leat_node_backup(node), seen);
     const struct leat_coordinator *coordinator = leat_node_coordinator(node);
     if (!coordinator) return;
     enum leat_recovery_phase phase = leat_coordinator_see(coordinator).phase;

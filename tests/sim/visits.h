@@ -31,6 +31,8 @@ void sim_visits_print(const struct sim_visited *visited, bool zeros);
 int sim_visits_rare(const struct sim_visited *visited, uint64_t seeds);
 /** From now on, while anything goes wrong. */
 void sim_visits_start(struct scenario *scenario);
+/** A server of a cluster has started: its turns are looked at. */
+void sim_visits_watch(struct sim_server *server);
 /** Run the world until then, and look on the way. Draws nothing and schedules nothing: a seed goes as it would without.
  */
 void sim_visits_look(struct scenario *scenario, uint64_t until_us);
