@@ -83,6 +83,8 @@ struct leat_partition_seen {
 };
 /** The next one, core by core; the first one when all of `seen` is zero. false: no more, or it has no cores. */
 bool leat_node_partition_next(const struct leat_node *node, struct leat_partition_seen *seen);
+/** The same logs in another order, which changes from look to look; much cheaper where logs are few. */
+bool leat_node_log_next(const struct leat_node *node, struct leat_partition_seen *seen);
 /** That one. false: it is not here. */
 bool leat_node_partition_at(const struct leat_node *node, struct leat_log_ref ref,
                             struct leat_partition_seen *out_seen);

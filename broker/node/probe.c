@@ -210,6 +210,21 @@ bool leat_node_partition_next(const struct leat_node *node, struct leat_partitio
     return false;
 }
 
+/* A log is in one of these two lists, from its creation on. */
+bool leat_node_log_next(const struct leat_node *node, struct leat_partition_seen *seen)
+{
+    const struct leat_partition *before = seen->at;
+    for (uint32_t c = seen->core; node->cores && c < node->options.cores; c++, before = NULL) {
+        const struct leat_core_data *data = node->cores[c].data;
+        if (!data->partitions) continue;
+        const struct leat_list *link = before ? before->care.next : data->care_logs.next;
+        if (link == &data->care_logs) link = data->idle_logs.next;
+        if (link != &data->idle_logs)
+            return log_see(LEAT_CONTAINER(link, struct leat_partition, care), c, 0, seen);
+    }
+    return false;
+}
+
 bool leat_node_partition_at(const struct leat_node *node, struct leat_log_ref ref,
                             struct leat_partition_seen *out_seen)
 {

@@ -223,7 +223,7 @@ static void producers_check(const struct sim_server *server,
 static void logs_check(const struct sim_server *server)
 {
     struct leat_partition_seen partition = {0};
-    while (leat_node_partition_next(server->node, &partition)) {
+    while (leat_node_log_next(server->node, &partition)) {
         if (!partition.log) continue;
         producers_check(server, &partition);
         sim_node_log_front_look(server, partition.log);

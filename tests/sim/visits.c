@@ -199,7 +199,7 @@ static void leaves_see(const struct leat_primary *primary, struct seen *seen)
 static void fronts_see(const struct leat_node *node, struct seen *seen)
 {
     struct leat_partition_seen at = {0};
-    while (leat_node_partition_next(node, &at))
+    while (leat_node_log_next(node, &at))
         note(seen, SIM_VISIT_FRONT_UNKNOWN, front_is_unknown(at.log));
 }
 

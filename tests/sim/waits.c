@@ -438,7 +438,7 @@ void sim_waits_look(struct scenario *scenario)
         struct leat_partition_seen partition = {0};
         if (others || scenario->budget || scenario->rows_rot) waits.leads_us = world->now_us;
         if (!sim_serves(server)) continue;
-        while (leat_node_partition_next(server->node, &partition))
+        while (leat_node_log_next(server->node, &partition))
             log_look(scenario, i, &partition);
     }
     clients_look(scenario);
