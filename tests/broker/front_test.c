@@ -260,6 +260,10 @@ static void a_core_is_told_as_it_is(void **state)
     assert_false(leat_front_stops(&desk->core));
     desk->core.stopping = true;
     assert_true(leat_front_stops(&desk->core));
+    for (unsigned i = 0; i <= LEAT_STANDING_CRASHED; i++) {
+        atomic_store(&desk->node.standing, i); /* 0: a server alone */
+        assert_int_equal(leat_front_node(&desk->core).isolated, i >= LEAT_STANDING_ALONE);
+    }
     leat_front_own_set(&desk->core, &mail);
     assert_ptr_equal(leat_front_own(&desk->core), &mail);
     leat_front_mail(&desk->core, 0, &mail, mail_ignore);
