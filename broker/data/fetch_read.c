@@ -255,9 +255,12 @@ static bool fetch_take_result(struct leat_fetch_read *read)
         fetch->refused = true;
     }
     uint32_t bytes = code == LEAT_OK ? read->read.bytes : 0;
-    bool looked =
-        item->want.by_position ? read->read.max_bytes > 0 : item->want.offset >= read->acked_offset;
-    item->end_missing = code == LEAT_OK && bytes == 0 && read->log_waits && looked;
+    /* Of a reader by position the read says where it looked: records may follow that it had no room for, or that are of
+     * another group. */
+    uint64_t looked = item->want.by_position ? read->read.next.v : item->want.offset;
+    bool any_room = read->read.max_bytes > 0 || !item->want.by_position;
+    item->end_missing = code == LEAT_OK && bytes == 0 && read->log_waits && any_room &&
+                        looked >= read->acked_offset;
     fetch->at = item->next;
     if (code == LEAT_OK && read->read.full) {
         fetch->full = true;

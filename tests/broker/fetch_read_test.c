@@ -149,24 +149,29 @@ static void empty_run_moves_the_place(void **state)
 }
 
 /* Goal: where nothing is read, the request knows whether the log waits for its end; not where the reader is before the
- * end of what is stored and the answer has no room, where the read is refused, nor where something is read. A byte is
- * room: a batch may be larger than the room. */
+ * end of what is stored and the answer has no room, where the read is refused, nor where something is read. Of a reader
+ * by position the read says where it ended: the next batch may be too large for the answer, or the next records may be
+ * in another group. A byte is room: a batch may be larger than the room. */
 static void end_that_is_missing_is_known(void **state)
 {
     (void)state;
-    enum { SERVES, WAITS, READ, REFUSED, BEFORE, ENDS, POSITION, POSITION_BYTE, POSITION_ENDS };
-    for (unsigned i = 0; i <= POSITION_ENDS; i++) {
+    enum { SERVES, WAITS, READ, REFUSED, BEFORE, ENDS, POSITION };
+    enum { BYTE = POSITION + 1, POSITION_ENDS, POSITION_FULL, OTHER_GROUP, CASES };
+    for (unsigned i = 0; i < CASES; i++) {
         begin(1, 0);
         it.log_state = i == SERVES ? LEAT_LOG_SERVING : LEAT_LOG_WAITING;
         it.acked = i == BEFORE ? 41 : 40;
+        it.next = i == POSITION_FULL || i == OTHER_GROUP ? 39 : 40;
+        it.full = i == POSITION_FULL;
         if (i != READ) it.bytes = 0;
         if (i == REFUSED) it.rc = LEAT_E_DAMAGED;
         if (i == BEFORE || i == ENDS || i == POSITION_ENDS) it.items[0].max_bytes = 0;
-        if (i == POSITION_BYTE) it.items[0].max_bytes = 1;
+        if (i == BYTE) it.items[0].max_bytes = 1;
         it.items[0].want.by_position = i >= POSITION;
+        if (i >= POSITION) it.items[0].want.offset = 0;
         assert_true(leat_fetch_read_at(&it.fetch));
-        assert_int_equal(it.items[0].end_missing,
-                         i == WAITS || i == ENDS || i == POSITION || i == POSITION_BYTE);
+        bool missing = i == WAITS || i == ENDS || i == POSITION || i == BYTE;
+        assert_int_equal(it.items[0].end_missing, missing);
         it.fetch.at = NULL;
         end();
     }
