@@ -81,7 +81,7 @@ struct leat_log_end {
 
 enum leat_standing {
     LEAT_STANDING_CONFIRMED = 1, /* the leader has said that this incarnation is up */
-    /* No node is heard, this process was stopped for a while, or a voter that does not lead says that this
+    /* No node is heard, this process was stopped for a while, or a node that does not lead says that this
      * incarnation has crashed: other nodes may have taken over. Until confirmed, serve nothing that other nodes may
      * serve. */
     LEAT_STANDING_ALONE = 2,
