@@ -521,7 +521,7 @@ static void deleted_log_drops_everything(void **state)
     watch_end(fake);
 }
 
-/* Goal: a released log gives its segments up, newest first, once nobody holds them. */
+/* Goal: a released log takes no appends, and gives its segments up, newest first, once nobody holds them. */
 static void released_log_gives_its_segments_up(void **state)
 {
     (void)state;
@@ -546,6 +546,8 @@ static void released_log_gives_its_segments_up(void **state)
         "busy\n"
         "  state 0 0..2 acked 2, s0..2 2 held, groups 0+1, 21000 bytes 49152 memory, 2 records\n");
     assert_false(fake->ended);
+    assert_int_equal(put(fake, 1, 100), LEAT_E_STARTING);
+    TRACE_IS("append 4: STARTING\n");
     leat_segment_unpin(pinned, &fake->post);
     while (fake->queued && !fake->ended)
         (void)fake_deliver(fake);
