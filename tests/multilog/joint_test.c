@@ -251,6 +251,29 @@ static void first_segment_that_is_refused_is_told(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: nobody is told of a refused segment that leaves the log, was given up, or lies before the log's beginning. */
+static void refused_segment_that_nobody_reads_is_not_told(void **state)
+{
+    (void)state;
+    char words[256];
+    struct fake *fake = log_with(0, 2);
+    struct log_slot *slot = log_slot_at(fake->log, 0);
+    uint64_t begins = fake->log->first_offset;
+    slot->repair = LOG_REPAIR_REFUSED;
+    for (unsigned why = 0; why < 3; why++) {
+        slot->dropping = why == 0;
+        slot->given_up = why == 1;
+        fake->log->first_offset = why == 2 ? slot->seg->next_offset : begins;
+        fake->log->damage_look = true; /* a walk that finds no damage clears it */
+        assert_int_equal(leat_log_trouble(fake->log, words, sizeof words), LEAT_OK);
+    }
+    fake->log->first_offset = begins;
+    fake->log->damage_look = true;
+    assert_int_equal(leat_log_trouble(fake->log, words, sizeof words), LEAT_E_DAMAGED);
+    slot->repair = LOG_REPAIR_NONE;
+    fake_destroy(fake);
+}
+
 /* Goal: the last segment, where it is damaged, and the log begins behind all of its records, behind a jump: it is said
  * to have no record of the log. */
 static void damaged_segment_in_front_of_the_log_has_no_record(void **state)
@@ -347,6 +370,7 @@ int main(void)
         JOINT_TEST(place_within_an_entry_is_refused_whatever_was_read_before),
         JOINT_TEST(reader_is_not_led_past_records_that_are_not_there),
         JOINT_TEST(first_segment_that_is_refused_is_told),
+        JOINT_TEST(refused_segment_that_nobody_reads_is_not_told),
         JOINT_TEST(read_at_the_end_finds_nothing),
         JOINT_TEST(damaged_segment_in_front_of_the_log_has_no_record),
         JOINT_TEST(roll_waits_for_memory),
