@@ -8,6 +8,7 @@
 
 #include "tests/sim/aims.h"
 #include "tests/sim/scenario.h"
+#include "tests/sim/stage.h"
 #include "wire/entry.h"
 
 enum { ENTRIES_MAX = 1024, WAITS_MAX = 40 };
@@ -56,6 +57,7 @@ bool sim_aim_place_waits(struct sim_client *client)
                             : offsetof(struct leat_entry, base_offset);
     uint32_t where = at[sim_rng_below(&rng, count)] + field + (uint32_t)sim_rng_below(&rng, 3);
     sim_closed_flip(scenario, seg, where, (unsigned)sim_rng_below(&rng, 8));
+    sim_stage_came(scenario);
     sim_trace(scenario->world,
               "aim: a %s flips in front of place %u of segment %llu of log %u/%u/%u",
               length ? "length" : "offset", address->at.position, (unsigned long long)seg->id.v,

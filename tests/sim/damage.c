@@ -34,6 +34,20 @@ static bool votes(const struct sim_server *server)
     return server->number < SIM_VOTERS_MAX;
 }
 
+static void victim_set(struct scenario *scenario, unsigned number)
+{
+    scenario->victim = &scenario->servers[number];
+    sim_rng_init(&scenario->lost, scenario->world->seed, "lost files");
+    sim_rng_init(&scenario->closed, scenario->world->seed, "closed");
+}
+
+void sim_closed_choose(struct scenario *scenario, unsigned number)
+{
+    victim_set(scenario, number);
+    sim_rng_init(&scenario->repair, scenario->world->seed, "repairs");
+    scenario->closed_rot = true;
+}
+
 void sim_damage_choose(struct scenario *scenario)
 {
     struct sim_rng *rng = &scenario->world->work;
@@ -41,9 +55,7 @@ void sim_damage_choose(struct scenario *scenario)
     unsigned victim = scenario->server_count > SIM_VOTERS_MAX
                           ? scenario->server_count - 1
                           : (unsigned)sim_rng_below(rng, scenario->server_count);
-    scenario->victim = &scenario->servers[victim];
-    sim_rng_init(&scenario->lost, scenario->world->seed, "lost files");
-    sim_rng_init(&scenario->closed, scenario->world->seed, "closed");
+    victim_set(scenario, victim);
     scenario->closed_rot = sim_rng_chance(&scenario->closed, 300);
     scenario->scrubs = scenario->closed_rot && sim_rng_chance(&scenario->closed, 500);
     sim_rng_init(&scenario->repair, scenario->world->seed, "repairs");

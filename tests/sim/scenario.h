@@ -522,6 +522,8 @@ void sim_trap_leave_start(struct scenario *scenario);
 /* ---- damage.c ---- */
 /** Whose disk may be damaged in this seed? */
 void sim_damage_choose(struct scenario *scenario);
+/** Closed segments of that machine rot, and nothing else of it is damaged. */
+void sim_closed_choose(struct scenario *scenario, unsigned number);
 /** The disk of the server is to be damaged now: the server dies, and finds the damage at its next start. */
 void sim_damage_strike(struct sim_server *server);
 /** It has died. */

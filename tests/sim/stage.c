@@ -52,6 +52,7 @@ void sim_stage_start(struct scenario *scenario)
 
 void sim_stage_came(struct scenario *scenario)
 {
+    if (!scenario->stage) return;
     sim_fault_struck(scenario->world, SIM_FAULT_STAGE);
     sim_trace(scenario->world, "stage %s: its moment has come", scenario->stage->name);
 }
