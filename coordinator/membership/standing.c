@@ -188,7 +188,8 @@ static void crash_take(struct leat_coordinator *coordinator, const struct co_pee
         return;
     if (leads)
         co_standing_set(coordinator, LEAT_STANDING_CRASHED);
-    else if (!LEAT_BUG(CRASH_UNHEEDED))
+    else if (!LEAT_BUG(CRASH_UNHEEDED) &&
+             (co_peer_votes(coordinator, peer) || !LEAT_BUG(END_UNCONFIRMED)))
         co_standing_set(coordinator, LEAT_STANDING_ALONE);
 }
 
