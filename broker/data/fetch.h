@@ -43,7 +43,7 @@ struct leat_fetch_read {
     uint64_t lent_us;
     struct leat_send send;
     struct leat_mail mail;
-    leat_err rc; /* of the attempt as a whole: the log is not there */
+    leat_err rc;    /* of the attempt as a whole: the log is not there */
     bool log_waits; /* for its end */
     uint64_t first_offset, acked_offset;
     struct leat_read read;

@@ -136,9 +136,8 @@ enum co_node_answer {
 struct co_recovery {
     enum leat_recovery_phase phase; /* co_phase_enter() */
     uint64_t attempt, index;        /* index: of the last entry that was applied at its beginning */
-    uint64_t begun_us, phase_us,
-        lost_us;       /* lost: when a look first found work; 0: none since */
-    uint64_t again_us; /* look again then; UINT64_MAX: nothing waits */
+    uint64_t begun_us, phase_us, lost_us; /* lost: when a look first found work; 0: none since */
+    uint64_t again_us;                    /* look again then; UINT64_MAX: nothing waits */
     uint64_t node_changes_seen;
     bool looked; /* since this node leads */
     struct co_cursor {

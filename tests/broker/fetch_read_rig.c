@@ -103,8 +103,8 @@ bool leat_log_reads_wait(const struct leat_log *log)
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
 {
     assert_non_null(log);
-    *out_info = (struct leat_log_info){
-        .first_offset = 5, .acked_offset = it.acked, .state = it.log_state};
+    *out_info =
+        (struct leat_log_info){.first_offset = 5, .acked_offset = it.acked, .state = it.log_state};
 }
 static void read_end(struct leat_read *read)
 {

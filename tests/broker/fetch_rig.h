@@ -27,7 +27,7 @@ struct fetch_rig {
     uint8_t scratch[4096];
     bool slow, no_fetch, no_items, no_width, clustered, enough;
     leat_err route;
-    bool end_missing; /* of each log */
+    bool end_missing;                             /* of each log */
     struct leat_msg_fetched results[FETCH_ITEMS]; /* what each log's read comes to, in order */
     bool later;                                   /* reads go on elsewhere */
     bool full;
