@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stage (stage.h) for a copy of an open segment that is made anew. There are four nodes, and three copies of each log.
- * A backup dies, so that its copies are soon made on the fourth node. When such a copy lacks acked bytes, the owner and
- * the other backup die, and stay away for seconds. The copy must not count as a copy of the log: what was acked is not
- * all there. Of the four nodes three vote: one of the two that die does not. */
+/* A stage (stage.h) for a copy of an open segment that is made anew. There are four nodes, and three copies of
+ * each log. A backup dies, so that its copies are soon made on the fourth node. When such a copy lacks acked bytes,
+ * the owner and the other backup die, and stay away for seconds. The copy must not count as a copy of the log: what
+ * was acked is not all there. Of the four nodes three vote: one of the two that die does not. */
 #include <string.h>
 
 #include "broker/probe.h"
