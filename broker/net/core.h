@@ -45,8 +45,8 @@ enum {
     LEAT_PEER_FRAME_US = 60 * 1000 * 1000, /* a frame begun is not finished: closed */
     LEAT_DISK_BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024,
     LEAT_TICK_US = 1000 * 1000, /* care of logs, stalled peers */
-    /* A front end's connection has waited for so many ticks of an isolated node: closed. As long as a reader waits for
-     * the leader (LEAT_CATCH_UP_US_MAX), and longer */
+    /* A front end's connection is closed when its requests have waited at an isolated node for so many ticks: longer
+     * than a reader waits for the leader (LEAT_CATCH_UP_US_MAX). */
     LEAT_PEER_ISOLATED_TICKS = 3,
     LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, while there are any */
 };

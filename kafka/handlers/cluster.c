@@ -33,8 +33,8 @@ int32_t leat_kafka_self_id(const struct leat_core *core)
                        : 1; /* not heard of itself yet: it is the first of a cluster of its own */
 }
 
-/* An isolated node names itself neither as a node that is up nor as a leader or coordinator, because its tables may be
- * those of before its own crash: clients then ask the other nodes. */
+/* The tables of an isolated node may not name the owners that there are since the node was declared crashed. So the
+ * node names itself neither as up nor as a leader or coordinator, and clients ask the other nodes. */
 static bool self_is_named(const struct leat_core *core)
 {
     return !leat_front_node(core).isolated || LEAT_BUG(ISOLATED_LISTED);

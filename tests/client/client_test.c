@@ -99,6 +99,19 @@ static leat_err ask_id(struct rig *rig, uint64_t timeout_us)
     return rig->rc;
 }
 
+/* A request that only the owner of the stream's first log can answer. */
+static struct leat_request locate(struct rig *rig)
+{
+    static const uint8_t body[] = {0x90};
+    return (struct leat_request){.kind = LEAT_KIND_LOCATE,
+                                 .log = {5, 0, 0},
+                                 .control = body,
+                                 .control_bytes = sizeof body,
+                                 .timeout_us = 30000000,
+                                 .on_done = on_request,
+                                 .owner = rig};
+}
+
 static void client_lookup_learns_stream(void **state)
 {
     (void)state;
@@ -206,14 +219,7 @@ static void client_request_to_a_silent_node_ends_when_others_call_it_dead(void *
     struct rig *rig = rig_make(14);
     rig->world.other = true;
     assert_int_equal(look_up(rig, true), LEAT_OK);
-    static const uint8_t body[] = {0x90};
-    struct leat_request request = {.kind = LEAT_KIND_LOCATE,
-                                   .log = {5, 0, 0},
-                                   .control = body,
-                                   .control_bytes = sizeof body,
-                                   .timeout_us = 30000000,
-                                   .on_done = on_request,
-                                   .owner = rig};
+    struct leat_request request = locate(rig);
     rig->done = 0;
     rig->world.frozen = "fake:1";
     assert_int_equal(leat_client_send(rig->client, &request), LEAT_OK);
@@ -235,14 +241,7 @@ static void client_doubts_a_node_that_names_a_silent_node_as_up(void **state)
     struct rig *rig = rig_make(20);
     rig->world.other = 2;
     assert_int_equal(look_up(rig, true), LEAT_OK);
-    static const uint8_t body[] = {0x90};
-    struct leat_request owed = {.kind = LEAT_KIND_LOCATE,
-                                .log = {5, 0, 0},
-                                .control = body,
-                                .control_bytes = sizeof body,
-                                .timeout_us = 30000000,
-                                .on_done = on_request,
-                                .owner = rig};
+    struct leat_request owed = locate(rig);
     rig->done = 0;
     rig->world.frozen = "fake:1";
     rig->world.dead = true;
@@ -266,14 +265,7 @@ static void client_second_silence_is_asked_about_at_once(void **state)
     struct rig *rig = rig_make(18);
     rig->world.other = true;
     assert_int_equal(look_up(rig, true), LEAT_OK);
-    static const uint8_t body[] = {0x90};
-    struct leat_request request = {.kind = LEAT_KIND_LOCATE,
-                                   .log = {5, 0, 0},
-                                   .control = body,
-                                   .control_bytes = sizeof body,
-                                   .timeout_us = 30000000,
-                                   .on_done = on_request,
-                                   .owner = rig};
+    struct leat_request request = locate(rig);
     struct leat_request first = request;
     first.timeout_us = 4750000; /* moments after one of these questions */
     rig->done = 0;
@@ -317,14 +309,7 @@ static void client_leaves_a_node_that_names_itself_as_down(void **state)
         struct rig *rig = rig_make(19);
         rig->world.other = other;
         assert_int_equal(look_up(rig, true), LEAT_OK);
-        static const uint8_t body[] = {0x90};
-        struct leat_request owed = {.kind = LEAT_KIND_LOCATE,
-                                    .log = {5, 0, 0},
-                                    .control = body,
-                                    .control_bytes = sizeof body,
-                                    .timeout_us = 30000000,
-                                    .on_done = on_request,
-                                    .owner = rig};
+        struct leat_request owed = locate(rig);
         rig->done = 0;
         rig->world.frozen = "fake:1";
         assert_int_equal(leat_client_send(rig->client, &owed), LEAT_OK);

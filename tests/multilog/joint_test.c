@@ -251,7 +251,8 @@ static void first_segment_that_is_refused_is_told(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: nobody is told of a refused segment that leaves the log, was given up, or lies before the log's beginning. */
+/* Goal: a log reports a refused segment to no reader if the segment leaves the log, was given up, or lies before the
+ * beginning of the log. */
 static void refused_segment_that_nobody_reads_is_not_told(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 enum {
     NODES = 4,
     GRACE_US_MAX = 60 * 1000,
-    DELAY_US = 800, /* between nodes: an answer is seen before it arrives */
+    DELAY_US = 800, /* between nodes: a copy is seen before it is whole */
     LOOK_US = 5,
     BEGIN_US = 400 * 1000,
     BACKUP_AWAY_US = 700 * 1000,
