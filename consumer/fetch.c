@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/copy.h"
 
 #include <stdio.h>
@@ -125,6 +126,22 @@ static void group_begin_known(struct leat_consumer_engine *engine, struct leat_c
         group_next(engine, log);
     }
     leat_consumer_note(engine, LEAT_E_AGAIN, text);
+}
+
+/* Where the committed offset lies, if the group was begun before.
+ *
+ * SUBTLE: a member commits all records of a group, and stops before it commits that the group is finished. The
+ * committed offset lies in the next group then. Its next owner read on there, as if the records were of this group; the
+ * owner of the next group read them, too. */
+static void group_position_known(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                                 struct leat_position position)
+{
+    if (position.group > log->group && !LEAT_BUG(COMMITTED_GOES_ON)) {
+        leat_consumer_group_finish(engine, log->ref, log->group);
+        group_next(engine, log);
+        return;
+    }
+    log->position = position;
 }
 
 static void log_out_of_range(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
@@ -429,7 +446,7 @@ static void locate_on_done(struct leat_request *request, leat_err rc,
             continue;
         }
         log->next = log->begun = row.offset;
-        if (log->by_position) log->position = row.position;
+        if (log->by_position) group_position_known(engine, log, row.position);
     }
 }
 

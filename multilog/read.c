@@ -86,6 +86,27 @@ static uint32_t hint_find(const struct leat_log *log, uint64_t segment,
 
 static leat_err read_step(struct leat_log *log, struct leat_read *read);
 
+/* Nothing is left to read in this segment: the read goes on in the next segment. A read by position ends with its
+ * segment group: its reader may not own the next group.
+ *
+ * SUBTLE: a member of a parallel group had read all of a group while the group's last segment was open. Its next read
+ * began at the end of the closed segment, and brought records of the next group, which another member owns. */
+static leat_err read_on(struct leat_log *log, struct leat_read *read,
+                        const struct leat_segment *seg)
+{
+    uint64_t next = seg->id.v + 1;
+    struct leat_position place = {log_group_of(next), next, 0};
+    bool left = read->by_position && place.group != read->position.group;
+    if (left && !LEAT_BUG(INTO_NEXT_GROUP)) {
+        read->next.v = seg->next_offset;
+        read->next_position = place;
+        return read_end(read, LEAT_OK);
+    }
+    read->from.v = seg->next_offset;
+    read->position = place;
+    return read_step(log, read);
+}
+
 /* The segment's file was read, and is not as it should be: are other nodes asked for the segment? The read does not
  * wait here, because it has one of the few buffers. */
 static bool is_repaired(struct leat_log *log, struct log_slot *slot)
@@ -96,12 +117,7 @@ static bool is_repaired(struct leat_log *log, struct log_slot *slot)
 static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint32_t at)
 {
     struct log_slot *slot = log_slot_find(log, read->segment);
-    if (slot->closed && slot->given_up) { /* no further record of the segment can be read */
-        uint64_t next = slot->seg->id.v + 1;
-        read->from.v = slot->seg->next_offset;
-        read->position = (struct leat_position){log_group_of(next), next, 0};
-        return read_step(log, read);
-    }
+    if (slot->closed && slot->given_up) return read_on(log, read, slot->seg);
     if (is_repaired(log, slot)) return read_end(read, LEAT_E_STARTING);
     if (!slot->damage_told)
         leat_node_log_error("log %u/%u/%u of %s: segment %llu is damaged at %u",
@@ -192,9 +208,7 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
     }
     if (!read->by_position && !read->by_time) return read_damaged(log, read, at);
     if (!read->by_time && ends_short(log, slot)) return read_short(log, read, slot);
-    /* Nothing left here: go on in the next segment. */
-    read->position = (struct leat_position){log_group_of(seg->id.v + 1), seg->id.v + 1, 0};
-    return read_step(log, read);
+    return read_on(log, read, seg);
 }
 
 static uint32_t segment_limit(const struct leat_log *log, const struct leat_segment *seg)

@@ -240,14 +240,18 @@ static uint32_t fetch_enough(const struct leat_fetch *fetch)
 }
 
 /* Records follow the batches that were read, and are left to the next request: these records are in another file or
- * segment group, or the limit of the log is reached.
+ * segment group, or the limit of the log is reached. Or the reader is at the end of a segment group, which has no
+ * further records, and goes on with another group.
  *
  * SUBTLE: if such a fetch waits for more bytes, its watch ends at once, as the log ends after what was read. The
  * fetch read the same batches again and again until its time was over. */
 static bool fetch_leaves_records(const struct leat_fetch *fetch)
 {
-    for (const struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
+    for (const struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
         if (item->result.bytes > 0 && item->watch_from < item->result.acked_offset) return true;
+        if (item->want.by_position && item->result.next.group > item->want.position.group)
+            return true;
+    }
     return false;
 }
 

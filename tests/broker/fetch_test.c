@@ -254,40 +254,6 @@ static void refusal_of_a_route_is_told_as_it_is_now(void **state)
     }
 }
 
-static struct leat_fetch *by_position(void)
-{
-    struct leat_fetch *fetch = leat_fetch_begin(&it.peer, true, 1, 1, 1000, 0, NULL, NULL);
-    fetch->number = 5;
-    (void)leat_fetch_add(fetch,
-                         &(struct leat_msg_fetch_log){.log = {ALONE_STREAM, 1, 0},
-                                                      .epoch = 9,
-                                                      .offset = 40,
-                                                      .by_position = true,
-                                                      .position = {3, 2, 1}},
-                         1000);
-    said_enough();
-    return fetch;
-}
-
-/* Goal: a reader by position is told so; nothing is said of an offset for which the reader did not ask, nor are
- * coordinators asked about it. */
-static void reader_by_position_hears_nothing_of_offsets(void **state)
-{
-    (void)state;
-    begin();
-    it.clustered = true;
-    has(0, LEAT_E_OFFSET_OUT_OF_RANGE, 0);
-    it.results[0].acked_offset = 39;
-    struct leat_fetch *fetch = by_position();
-    assert_int_equal(fetch->items->result.next.segment, 2);
-    leat_fetch_start(fetch);
-    assert_null(it.confirm);
-    assert_said("answer 5, with 0 bytes\n"
-                "  OFFSET_OUT_OF_RANGE 0 bytes, 5 to 39, by position\n"
-                "leave\n");
-    end();
-}
-
 /* ---- the coordinators are asked ---- */
 
 /* Goal: only the owner may say that an offset is too high; nothing that was read is held so long. */
@@ -682,7 +648,6 @@ int main(void)
         cmocka_unit_test(round_begins_anew),
         cmocka_unit_test(refusals_are_told_in_words),
         cmocka_unit_test(refusal_of_a_route_is_told_as_it_is_now),
-        cmocka_unit_test(reader_by_position_hears_nothing_of_offsets),
         cmocka_unit_test(offset_that_is_too_high_is_told_by_the_owner_alone),
         cmocka_unit_test(node_that_is_not_the_owner_says_no_more),
         cmocka_unit_test(coordinators_are_asked_only_where_it_matters),

@@ -229,6 +229,39 @@ static void jump_over_groups_ends_the_group_that_is_read(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: a read by position ends with its segment group, though the segment at its place has no further records, or its
+ * records were given up: its reader may not own the next group. A search by time goes on. */
+static void read_by_position_ends_with_its_group(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX], last = LEAT_SEGMENTS_PER_GROUP - 1;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(LEAT_SEGMENTS_PER_GROUP + 2);
+    bases_of(fake, bases);
+    reopen(fake, 0, 0, evicted);
+    struct log_slot *slot = log_slot_find(fake->log, last);
+    uint32_t end = slot->seg->prefix_id.bytes;
+    struct leat_read read = {.from = {bases[last]}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    uint32_t first = read.first_position.position;
+    for (unsigned i = 0; i < 3; i++) {
+        read = (struct leat_read){.by_position = i < 2, .by_time = i == 2, .time_ms = 1};
+        read.position = (struct leat_position){0, last, i == 1 ? 0 : end};
+        slot->given_up = i == 1;
+        if (i == 1) fake_held_of(fake, slot->seg)->file[first] ^= 1;
+        if (i == 1 && slot->seg->buffer) slot->seg->buffer[first] ^= 1;
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_int_equal(read.iov_count > 0, i == 2);
+        if (i == 2) continue;
+        assert_int_equal(read.next.v, bases[last + 1]);
+        assert_int_equal(read.next_position.group, 1);
+        assert_int_equal(read.next_position.segment, last + 1);
+        assert_int_equal(read.next_position.position, 0);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
 /* An operator gave up what lay behind segment 3: offsets jump, ids do not. */
 static void read_in_an_accepted_loss_goes_on_behind_it(void **state)
 {
@@ -568,6 +601,8 @@ int main(void)
         cmocka_unit_test(loss_behind_a_jump_is_named),
         cmocka_unit_test_prestate(loss_behind_a_jump_is_named, files),
         cmocka_unit_test(jump_over_groups_ends_the_group_that_is_read),
+        cmocka_unit_test(read_by_position_ends_with_its_group),
+        cmocka_unit_test_prestate(read_by_position_ends_with_its_group, files),
         cmocka_unit_test(read_in_an_accepted_loss_goes_on_behind_it),
         cmocka_unit_test(damage_and_holes_are_told_once),
         cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),

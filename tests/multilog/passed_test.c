@@ -92,8 +92,9 @@ static void place_after_nonsense_is_damaged(void **state)
     fake_destroy(fake);
 }
 
-/* Goal: a reader by position goes on from the end of each segment to the next segment, and to the next group. */
-static void reader_goes_on_over_ends_of_groups(void **state)
+/* Goal: a reader by position goes on from the end of each segment to the next segment. At the end of a group the reader
+ * is told where the next group begins. */
+static void reader_by_position_goes_on_within_its_group(void **state)
 {
     (void)state;
     static struct leat_read read;
@@ -106,6 +107,12 @@ static void reader_goes_on_over_ends_of_groups(void **state)
             read = (struct leat_read){
                 .by_position = true, .position = {seg->id.v / 16, seg->id.v, seg->prefix_id.bytes}};
             assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+            if (seg->id.v % 16 == 15) {
+                assert_int_equal(read.iov_count, 0);
+                assert_int_equal(read.next_position.group, seg->id.v / 16 + 1);
+                read = (struct leat_read){.by_position = true, .position = read.next_position};
+                assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+            }
             assert_true(read.iov_count > 0);
             assert_int_equal(read.first.v, seg->next_offset);
         }
@@ -248,7 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_that_is_not_found_is_damaged),
         cmocka_unit_test(place_after_nonsense_is_damaged),
-        cmocka_unit_test(reader_goes_on_over_ends_of_groups),
+        cmocka_unit_test(reader_by_position_goes_on_within_its_group),
         cmocka_unit_test(time_of_what_nobody_reads_is_the_end),
         cmocka_unit_test(reads_that_wait_together_are_all_answered),
         cmocka_unit_test(reader_passes_over_what_was_given_up),

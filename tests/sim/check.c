@@ -395,6 +395,22 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
     if (!reader->unordered) position_check(check, reader, ref, log, offset);
 }
 
+void check_shared(struct check *check, struct leat_log_ref ref, uint64_t offset, uint64_t group)
+{
+    struct log_model *log = log_of(check, ref);
+    if (offset > offset_max) return; /* said elsewhere */
+    struct slot *slot = slot_of(log, offset);
+    uint32_t shared = (uint32_t)group + 1;
+    /* What the power took may be appended again, in another segment. */
+    if (slot->shared != 0 && slot->shared != shared && !log->at_risk)
+        model_violation(check,
+                        "A3 duplicate: %u/%u/%u offset %llu is handed over as of segment groups %u "
+                        "and %u",
+                        ref.stream, ref.streamlet, ref.log, (unsigned long long)offset,
+                        slot->shared - 1, shared - 1);
+    slot->shared = shared;
+}
+
 void check_addressed(struct check *check, struct leat_log_ref ref, uint64_t first, uint64_t offset,
                      leat_err rc, uint64_t found)
 {

@@ -73,6 +73,8 @@ struct check_reader {
 void check_reader_reset(const struct check *check, struct check_reader *reader);
 void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref log,
                 uint64_t offset, struct check_value value);
+/** A member of a parallel group was handed the record as of that segment group. A record is in one group (A3). */
+void check_shared(struct check *check, struct leat_log_ref log, uint64_t offset, uint64_t group);
 /** The place that was named for the batch of a record, which begins at offset `first`, is said to be that of the
  * offset `found`; rc OFFSET_OUT_OF_RANGE: there is said to be nothing; DAMAGED: where nothing can be damaged. */
 void check_addressed(struct check *check, struct leat_log_ref log, uint64_t first, uint64_t offset,

@@ -10,6 +10,8 @@ struct slot { /* one offset of a log */
     bool known, acked, seen, audited, sized;
     bool shown;     /* an earlier verifier found it, and the power has not gone since */
     uint32_t bytes; /* of the batch that begins here */
+    uint32_t
+        shared; /* the segment group + 1 that a member of a parallel group had it of; 0: none did */
 };
 
 /* Offsets jump far ahead after accepted loss, so slots come in pages; ascending. */

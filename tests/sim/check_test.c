@@ -111,12 +111,16 @@ static void value_at_two_offsets_is_duplicate(void **state)
     expect(check, "A3 duplicate");
 }
 
-static void value_in_two_logs_is_duplicate(void **state)
+static void value_in_two_places_is_duplicate(void **state)
 {
     (void)state;
     struct check *check = history();
     ack(check, disk_log, 0, 1);
     check_seen(check, &reader, (struct leat_log_ref){0, 0, 1}, 0, (struct check_value){1, 0});
+    expect(check, "A3 duplicate");
+    check = history();
+    check_shared(check, disk_log, 5, 0);
+    check_shared(check, disk_log, 5, 1); /* of another segment group */
     expect(check, "A3 duplicate");
 }
 
@@ -653,7 +657,7 @@ int main(void)
         cmocka_unit_test(acked_record_missing_before_others_is_lost_write),
         cmocka_unit_test(acked_record_missing_at_end_is_unseen),
         cmocka_unit_test(value_at_two_offsets_is_duplicate),
-        cmocka_unit_test(value_in_two_logs_is_duplicate),
+        cmocka_unit_test(value_in_two_places_is_duplicate),
         cmocka_unit_test(two_values_at_one_offset_are_inconsistent),
         cmocka_unit_test(loss_that_reuses_offsets_is_inconsistent),
         cmocka_unit_test(refused_value_that_is_read_is_aborted_read),

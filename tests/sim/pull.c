@@ -29,6 +29,7 @@ static void seen(struct sim_client *client, const struct leat_fetched *fetched,
     }
     check_seen(scenario->check, &client->reader, log, offset,
                (struct check_value){words[0], words[1]});
+    if (fetched->group >= 0) check_shared(scenario->check, log, offset, (uint64_t)fetched->group);
     client->processed[log.streamlet][log.log] = offset + 1;
 }
 
