@@ -65,9 +65,11 @@ def clone(folder, root, *words):
     return there
 
 
-def asked(root, named=None, most=1, judged=lambda mutant: False):
+def asked(root, named=None, back=20, drawn=20):
     """(functions, the sentence)."""
-    mutants, sentence = since.Since(Build(root), judged, root).find(named, most)
+    asks = since.Since(Build(root), root)
+    asks.commits_back, asks.files_drawn = back, drawn
+    mutants, sentence = asks.find(named)
     return sorted({f'{m.file}:{m.function}' for m in mutants}), sentence
 
 
@@ -97,22 +99,21 @@ def test_what_has_not_landed_comes_first(folder):
     here = clone(folder, root)
     commit(here, a_one=F.replace('1', '3'))
     commit(here)
-    functions, sentence = asked(here, most=100)
+    functions, sentence = asked(here)
     assert functions == ['a/one.c:f'], f'{functions}: more than what has not landed'
     assert 'on which all that has landed ends' in sentence, sentence
 
 
-def test_where_all_has_landed_as_many_of_the_last_commits_as_are_enough(folder):
+def test_where_all_has_landed_the_last_commits_count(folder):
     root = repository(folder)
     commit(root, a_one=F, a_two='int h(int x) { return x + 7; }\n', b_three=G)
     commit(root, a_one=F.replace('1', '3'))
     commit(root, b_three=G.replace('2', '4'))
     commit(root)  # nothing of ours
     here = clone(folder, root)
-    assert asked(here, most=1)[0] == ['b/three.c:g']
-    assert asked(here, most=2)[0] == ['a/one.c:f', 'b/three.c:g']
-    assert asked(here, most=100)[0] == ['a/one.c:f', 'b/three.c:g'], 'what the first commit brought has changed since none'
-    assert asked(here, most=1, judged=lambda m: m.file == 'b/three.c')[0] == ['a/one.c:f', 'b/three.c:g'], 'one with a verdict counts'
+    assert asked(here, back=1)[0] == ['b/three.c:g'], 'a commit that changes no source counts'
+    assert asked(here, back=2)[0] == ['a/one.c:f', 'b/three.c:g']
+    assert asked(here)[0] == ['a/one.c:f', 'b/three.c:g'], 'what the first commit brought has changed since none'
     assert 'nothing is here that has not landed' in asked(here)[1]
 
 
@@ -124,9 +125,9 @@ def test_a_clone_without_history_says_so_and_draws(folder):
     for turn in range(12):
         commit(root, a_one=F.replace('1', str(turn)))
         here = clone(folder, root, '--depth', '1')
-        functions, sentence = asked(here)
+        functions, sentence = asked(here, drawn=1)
         assert len(functions) == 1 and 'no commit to compare with' in sentence, (functions, sentence)
-        assert len(asked(here, most=100)[0]) == 3, 'it ends before there are enough'
+        assert len(asked(here)[0]) == 3, 'it ends before there are enough'
         drawn.add(functions[0])
         subprocess.run(['rm', '-rf', here], check=True)
     assert len(drawn) > 1, f'always {drawn}'

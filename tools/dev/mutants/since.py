@@ -5,7 +5,7 @@ that differ, as they were at that commit. So a function that only moved has not 
 What is compared with:
   1. a commit that is named (--since);
   2. where commits, or sources that are not committed, have not landed: the last commit that they share with `origin`;
-  3. where all has landed: as many of the last commits as come to `most` mutants without a verdict;
+  3. where all has landed: the commit before the last `commits_back` that changed a source of these folders;
   4. where there is no history (a clone of depth 1): nothing. Then files are drawn by the name of HEAD, others with each commit."""
 import hashlib
 import subprocess
@@ -13,13 +13,12 @@ import subprocess
 import build as builds
 import sites
 
-COMMITS_MAX = 100
-
 
 class Since:
-    def __init__(self, build, judged, root=builds.ROOT):
-        """judged(mutant): it has a verdict."""
-        self.build, self.judged, self.root, self.then = build, judged, root, {}
+    commits_back, files_drawn = 20, 20
+
+    def __init__(self, build, root=builds.ROOT):
+        self.build, self.root, self.then = build, root, {}
 
     def git(self, *words):
         """What it says, or '' where it fails: there is no such commit."""
@@ -51,7 +50,7 @@ class Since:
                 return commit
         return 'HEAD'
 
-    def find(self, named, most):
+    def find(self, named):
         """(mutants, a sentence that says since when)."""
         if named:
             if not self.git('rev-parse', '--verify', named + '^{commit}'):
@@ -62,24 +61,18 @@ class Since:
         if found:
             return found, f'changed since {self.say(commit)}, on which all that has landed ends'
         folders = sorted({name.split('/')[0] for name in self.build.names()})
-        lines = self.git('rev-list', '--first-parent', '--parents', f'--max-count={COMMITS_MAX}', 'HEAD', '--', *folders).splitlines()
+        lines = self.git('rev-list', '--first-parent', '--parents', f'--max-count={self.commits_back}', 'HEAD', '--', *folders).splitlines()
         before = [line.split()[1] for line in lines if ' ' in line]
         if not before:
-            return self.drawn(most), 'in files drawn by the name of HEAD, as this clone has no commit to compare with'
-        for commit in before:
-            found = self.mutants(commit)
-            if sum(not self.judged(m) for m in found) >= most:
-                break
-        return found, f'changed since {self.say(commit)}; nothing is here that has not landed'
+            return self.drawn(), 'in files drawn by the name of HEAD, as this clone has no commit to compare with'
+        return self.mutants(before[-1]), f'changed since {self.say(before[-1])}; nothing is here that has not landed'
 
-    def drawn(self, most):
-        head, found = self.git('rev-parse', 'HEAD'), []
-        for name in sorted(self.build.names(), key=lambda n: hashlib.sha256((head + n).encode()).digest()):
-            if len(found) >= most:
-                break
+    def drawn(self):
+        head = self.git('rev-parse', 'HEAD')
+        names = sorted(self.build.names(), key=lambda n: hashlib.sha256((head + n).encode()).digest())[:self.files_drawn]
+        for name in names:
             self.build.rewrite(name)
-            found += [m for m in self.build.mutants if m.file == name and not self.judged(m)]
-        return found
+        return [m for m in self.build.mutants if m.file in names]
 
     def say(self, commit):
         return self.git('log', '-1', '--format=%h of %cs', commit) or commit
