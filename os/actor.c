@@ -245,13 +245,16 @@ static uint64_t random_next(void *ctx)
 
 /* ---- life ---- */
 
-static leat_err loop_init(struct os_actor *actor)
+/* 0, or why not: an error of libuv. */
+static int loop_init(struct os_actor *actor)
 {
-    if (uv_loop_init(&actor->loop)) return LEAT_E_NO_MEMORY;
+    int failed = uv_loop_init(&actor->loop);
+    if (failed) return failed;
     /* Only the first can fail (it takes file descriptors). */
-    if (uv_async_init(&actor->loop, &actor->async, on_async)) {
+    failed = uv_async_init(&actor->loop, &actor->async, on_async);
+    if (failed) {
         (void)uv_loop_close(&actor->loop);
-        return LEAT_E_NO_MEMORY;
+        return failed;
     }
     (void)uv_prepare_init(&actor->loop, &actor->prepare);
     (void)uv_check_init(&actor->loop, &actor->check);
@@ -261,7 +264,7 @@ static leat_err loop_init(struct os_actor *actor)
     actor->idle.data = actor->wake_timer.data = actor;
     (void)uv_prepare_start(&actor->prepare, on_prepare);
     (void)uv_check_start(&actor->check, on_check);
-    return LEAT_OK;
+    return 0;
 }
 
 leat_err leat_os_actor_create(struct leat_os_world *world, unsigned number,
@@ -271,10 +274,13 @@ leat_err leat_os_actor_create(struct leat_os_world *world, unsigned number,
     LEAT_ASSERT_CMP(number, <, LEAT_ACTORS);
     LEAT_ASSERT(world->actors[number] == NULL);
     struct os_actor *actor = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *actor);
-    if (!actor || loop_init(actor)) {
+    int failed = actor ? loop_init(actor) : UV_ENOMEM;
+    if (failed) {
         leat_mem_free(actor);
-        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the loop of actor %u",
-                              number);
+        bool files = failed == UV_EMFILE || failed == UV_ENFILE;
+        return leat_error_set(error, LEAT_E_NO_MEMORY, "no event loop for a thread: %s%s",
+                              uv_strerror(failed),
+                              files ? "; 'ulimit -Hn' says how many a process may have" : "");
     }
     actor->world = world;
     actor->number = number;

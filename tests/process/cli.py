@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import termios
 import threading
 import time
@@ -51,6 +52,15 @@ def test_help_of_every_command():
     equal((code, err), (0, ''))
     for option in '--data --listen --cores --memory --config --log-level'.split():
         check_in(option, out)
+    equal(run(LEAT, 'help'), run(LEAT, '--help'))
+
+
+def test_too_few_files_are_named():
+    with tempfile.TemporaryDirectory() as folder:
+        code, _, err = run('prlimit', '--nofile=20:20', LEATD, '--data', folder, '--listen', '127.0.0.1:0')
+    equal(code, 5, err)
+    check_in('too many open files', err)
+    check_in('ulimit -Hn', err)
 
 
 def completed(name, *words):

@@ -402,14 +402,18 @@ def test_a_server_alone_becomes_a_cluster():
     alone = Server('--node', 'n0', '--kafka', 'off').start()
     lines = [f'{i} {"y" * (i % 70)}' for i in range(3000)]
     alone.leat('produce', 'old', input='\n'.join(lines).encode())
+    told = json.loads(alone.leat('cluster', 'status', '--json').stdout)
+    equal((told['leader_address'], [v['address'] for v in told['voters']]), ('', ['']), 'no other node can reach it')
     alone.stop()
     cluster.nodes[0].data = alone.data
     cluster.start()
     equal([v['votes'] for v in cluster.status()['voters']], [True])
     refused = cluster.leat('node', 'add-voter', 'n7', code=None)
     check(refused.returncode != 0 and b'n7' in refused.stderr, refused)
-    for name in ('n1', 'n2'):
-        cluster.leat('node', 'add-voter', name)
+    added = cluster.leat('node', 'add-voter', 'n1').stdout
+    check(b'2 nodes vote: add another one' in added, added)
+    added = cluster.leat('node', 'add-voter', 'n2').stdout
+    check(b'nodes vote' not in added, added)
     until(lambda: [v['votes'] for v in cluster.status()['voters']] == [True] * 3, 'three vote')
     cluster.leat('stream', 'create', 'new', '--copies', 3)
     cluster.produce('new', lines)

@@ -341,7 +341,9 @@ static void print_json(const struct leat_cluster_told *cluster)
     print_text("node", head->node, ",");
     print_text("role", head->role, ",");
     print_text("why", head->why, ",");
-    print_text("leader_address", head->leader_address, ",");
+    bool alone = leat_cluster_told_alone(cluster); /* a server alone has no node address */
+    print_text("leader_address", alone ? (struct leat_msg_string){"", 0} : head->leader_address,
+               ",");
     printf("\"term\":%" PRIu64 ",\"applied_index\":%" PRIu64 ",\"streams\":%" PRIu64
            ",\"logs\":%" PRIu64 ",\"healthy\":%s,",
            head->term, head->applied_index, head->streams, head->logs,
@@ -351,7 +353,7 @@ static void print_json(const struct leat_cluster_told *cluster)
     for (uint32_t i = 0; i < cluster->voter_count; i++) {
         const struct leat_msg_voter *voter = &cluster->voters[i];
         printf("%s{", i ? "," : "");
-        print_text("address", voter->address, ",");
+        print_text("address", alone ? (struct leat_msg_string){"", 0} : voter->address, ",");
         printf("\"votes\":%s,\"reachable\":%s,\"last_index\":%" PRIu64 "}",
                voter->votes ? "true" : "false", voter->reachable ? "true" : "false",
                voter->last_index);
@@ -590,6 +592,21 @@ int leat_cluster_main(int argc, char **argv)
     return CLI_USAGE;
 }
 
+/* An even number of voters survives no more failures than one voter less. */
+static void hint_at_even_voters(void)
+{
+    static struct leat_cluster_told cluster;
+    struct cli_answer answer;
+    if (cli_cluster_get(&cluster, &answer, true) != CLI_OK) return;
+    uint32_t votes = 0;
+    for (uint32_t i = 0; i < cluster.voter_count; i++)
+        votes += cluster.voters[i].votes;
+    cli_answer_fini(&answer);
+    if (votes % 2 == 0)
+        printf("%u nodes vote: add another one, as %u survive no more failures than %u\n", votes,
+               votes, votes - 1);
+}
+
 int leat_node_main(int argc, char **argv)
 {
     static const char *const verbs[] = {"drain", "undrain", "add-voter", "replace"};
@@ -636,5 +653,6 @@ int leat_node_main(int argc, char **argv)
         "gets nothing new, and gives its streamlets away: leat cluster status shows them go",
         "is in use", "votes", "votes"};
     printf("node %s %s\n", argv[1], now[what - 1]);
+    if (strcmp(argv[0], "add-voter") == 0) hint_at_even_voters();
     return CLI_OK;
 }

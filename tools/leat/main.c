@@ -93,6 +93,10 @@ int main(int argc, char **argv)
         fputs(help, stderr);
         return CLI_USAGE;
     }
+    if (strcmp(argv[at], "help") == 0 && at + 1 == argc) {
+        fputs(help, stdout);
+        return written(CLI_OK);
+    }
     for (size_t i = 0; i < NOUNS; i++) {
         if (strcmp(argv[at], nouns[i].name) != 0) continue;
         int code = nouns[i].run(argc - at - 1, argv + at + 1);
