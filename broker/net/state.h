@@ -5,6 +5,7 @@
 #define LEAT_BROKER_NET_STATE_H
 
 #include "base/assert.h"
+#include "base/node_log.h"
 #include "broker/net/addresses.h"
 #include "broker/net/heap.h"
 #include "broker/node.h"

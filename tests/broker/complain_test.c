@@ -84,6 +84,8 @@ static void the_pool_is_spent_by_an_orderly_stop_alone(void **state)
     for (enum leat_node_life life = LEAT_LIFE_MADE; life <= LEAT_LIFE_GIVES_UP; life++) {
         node->life = life;
         assert_int_equal(leat_node_pool_is_spent(node), life == LEAT_LIFE_STOPS);
+        /* A node that stops still knows all its replicas: other nodes may ask. */
+        assert_int_equal(leat_node_is_up(node), life == LEAT_LIFE_UP || life == LEAT_LIFE_STOPS);
     }
     node->life = LEAT_LIFE_STOPS;
     node->rc = LEAT_E_DISK;

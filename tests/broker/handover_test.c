@@ -189,6 +189,23 @@ static void copies_are_released_once(void **state)
     end();
 }
 
+/* Goal: an accepted loss that has ended with its node's stop releases no log: whoever gives the log up does. */
+static void log_is_released_although_an_accepted_loss_stopped_it(void **state)
+{
+    (void)state;
+    begin();
+    it.partition.recover = NULL;
+    it.partition.state = LEAT_PARTITION_LOSS_STOPS;
+    leat_partition_give_up(&it.partition);
+    assert_said("wake\nrelease the log\n");
+    it.on_released(it.released_arg, it.partition.log);
+    assert_said("release its copies\n");
+    it.on_idle(it.idle_arg);
+    alone_deliver();
+    said_enough();
+    end();
+}
+
 /* Goal: nothing comes back to a core that stops. */
 static void log_of_a_core_that_stops_is_counted(void **state)
 {
@@ -286,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_is_given_up_step_by_step),
         cmocka_unit_test(copies_are_released_once),
+        cmocka_unit_test(log_is_released_although_an_accepted_loss_stopped_it),
         cmocka_unit_test(log_of_a_core_that_stops_is_counted),
         cmocka_unit_test(logs_that_have_begun_are_told),
         cmocka_unit_test(any_number_of_logs_is_found),

@@ -110,6 +110,7 @@ static void records_have_states(void **state)
     } cases[] = {
         {{.tail.segment = UINT64_MAX}, LEAT_RECORD_EMPTY},
         {{.tail.segment = 0}, LEAT_RECORD_ENDED},
+        {{.tail.segment = 0, .stamp_epoch = {7}}, LEAT_RECORD_ENDED}, /* closed by its owner */
         {{.tail = {.segment = 0, .jumped = true}}, LEAT_RECORD_LEFT},
         {{.tail = {.segment = UINT64_MAX, .jumped = true}}, LEAT_RECORD_LEFT},
         {{.opened = true, .stamp_epoch = {7}}, LEAT_RECORD_OPENED},

@@ -550,11 +550,13 @@ static void assignments_count_for_the_maker_alone(void **state)
     group->classic = leat_classic_create();
     group->classic->assigned_bytes = 4000;
     home->groups->options.group_bytes_max = 10000;
+    /* Of 6,000 bytes that are free an unknown address may have all, another address half. The maker, which has 4,000
+     * bytes, may have 1,000 more: as many as are free afterwards. */
+    static const size_t most[] = {6000, 1000, 3000};
     for (uint64_t address = 0; address < 3; address++)
-        for (size_t more = 0; more < 8000; more += 100)
-            assert_int_equal(
-                leat_groups_members_have_room(home->groups, address, NULL, more),
-                leat_groups_share_has(address, address == 1 ? 4000 : 0, 4000, 10000, more));
+        for (size_t more = 0; more <= 12000; more += 100)
+            assert_int_equal(leat_groups_members_have_room(home->groups, address, NULL, more),
+                             more <= most[address]);
     leat_groups_table_clear(home->groups);
     home_free(home);
 }

@@ -68,11 +68,15 @@ static void row_is_made_for_every_so_many_bytes(void **state)
         assert_null(scene.index);
     }
     struct leat_index *index = leat_index_create(65536); /* two rows at most */
+    static const uint64_t deltas[5] = {0, UINT64_C(1) << 32, UINT32_MAX, 3, 4};
     for (uint32_t i = 0; i < 5; i++)
-        leat_index_note(index, i * LEAT_INDEX_EVERY_BYTES, i == 1 ? UINT64_C(1) << 32 : i, 0);
+        leat_index_note(index, i * LEAT_INDEX_EVERY_BYTES, deltas[i], 0);
     assert_int_equal(index->close.index_count, 2);
     assert_int_equal(index->rows[0].position,
                      2 * LEAT_INDEX_EVERY_BYTES); /* 1 is too far from the first */
+    assert_int_equal(index->rows[0].offset_delta, UINT32_MAX);
+    /* Just so far behind the row before: */
+    assert_int_equal(index->rows[1].position, 3 * LEAT_INDEX_EVERY_BYTES);
     assert_int_equal(leat_index_close_bytes_max(65536), leat_index_payload_bytes(&index->close));
     assert_int_equal(leat_index_bytes(65536), sizeof *index + 2 * sizeof index->rows[0]);
     leat_index_destroy(&index);

@@ -499,6 +499,10 @@ static void offsets_and_ends_are_looked_up(void **state)
     CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0), it->restored = LOG_FRONT_UNKNOWN);
     CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0), it->state = LEAT_LOG_WAITING,
          it->slot_count = 0);
+    CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0), it->state = LEAT_LOG_WAITING,
+         it->slot_count = 0, it->next_segment = 1);
+    CASE(four, look_up, what(LEAT_LOCATE_EARLIEST, 0), it->state = LEAT_LOG_WAITING,
+         it->slot_count = 0, it->next_segment = 0); /* none has ever been made */
     CASE(four, look_up, what(LEAT_LOCATE_LATEST, 0));
     CASE(four, look_up, what(LEAT_LOCATE_OFFSET, 0));
     CASE(four, look_up, what(LEAT_LOCATE_OFFSET, 149));
@@ -521,6 +525,10 @@ static void offsets_and_ends_are_looked_up(void **state)
         "what(LEAT_LOCATE_EARLIEST, 0), it->restored = LOG_FRONT_UNKNOWN: waits\n"
         "what(LEAT_LOCATE_EARLIEST, 0), it->state = LEAT_LOG_WAITING, it->slot_count = 0: "
         "LOG_INCOMPLETE 0 time -1 epoch 0 at 0/0/0 of 0/0/0 to 0/0/0\n"
+        "what(LEAT_LOCATE_EARLIEST, 0), it->state = LEAT_LOG_WAITING, it->slot_count = 0, "
+        "it->next_segment = 1: LOG_INCOMPLETE 0 time -1 epoch 0 at 0/0/0 of 0/0/0 to 0/0/0\n"
+        "what(LEAT_LOCATE_EARLIEST, 0), it->state = LEAT_LOG_WAITING, it->slot_count = 0, "
+        "it->next_segment = 0: OK 0 time -1 epoch 0 at 0/0/0\n"
         "what(LEAT_LOCATE_LATEST, 0): OK 1350 time -1 epoch 0 at 0/4/5840\n"
         "what(LEAT_LOCATE_OFFSET, 0): OK 0 time -1 epoch 0 at 0/0/264\n"
         "what(LEAT_LOCATE_OFFSET, 149): OK 149 time -1 epoch 0 at 0/1/264\n"

@@ -23,7 +23,7 @@ class Build:
         self.root, self.mutants, self.words = root, [], {}
 
     def names(self):
-        return {name: None for name in ('a/one.c', 'a/two.c', 'b/three.c') if os.path.exists(os.path.join(self.root, name))}
+        return {name: None for name in ('a/one.c', 'a/two.c', 'b/three.c', 'b/head.h') if os.path.exists(os.path.join(self.root, name))}
 
     def rewrite(self, name):
         if name not in self.words:
@@ -39,9 +39,9 @@ def git(root, *words):
 
 
 def commit(root, **files):
-    """The text of a/one.c, a/two.c, b/three.c; None: it goes."""
+    """The text of a/one.c, a/two.c, b/three.c, b/head.h; None: it goes."""
     for name, text in files.items():
-        path = os.path.join(root, name.replace('_', '/') + '.c')
+        path = os.path.join(root, name.replace('_', '/') + ('.h' if name == 'b_head' else '.c'))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if text is None:
             os.unlink(path)
@@ -90,6 +90,16 @@ def test_a_function_that_says_the_same_has_not_changed(folder):
     except ValueError:
         return
     raise AssertionError('a commit that is not there is taken in silence')
+
+
+def test_functions_of_headers_change_like_those_of_sources(folder):
+    root = repository(folder)
+    inline = 'static inline ' + F + 'static inline ' + G
+    first = commit(root, b_head=inline)
+    second = commit(root, b_head=inline.replace('2', '4'), a_one='#include "../b/head.h"\n')
+    assert asked(root, first)[0] == ['b/head.h:g'], 'a header does not count, or all of it does'
+    commit(root, b_head=None, b_three=inline.replace('2', '4'))
+    assert asked(root, second)[0] == [], 'a function that moved out of a header counts'
 
 
 def test_what_has_not_landed_comes_first(folder):

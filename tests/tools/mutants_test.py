@@ -20,6 +20,7 @@ import sites  # noqa: E402
 import trial as trials  # noqa: E402
 import verdicts  # noqa: E402
 
+SWITCH = ['-DLEAT_MUTANTS_MAX=100000', os.path.join(MUTANTS, 'switch.c')]
 KINDS = {'negate', 'clause', 'compare', 'constant', 'operands', 'turn', 'swap', 'arguments', 'branches', 'leave', 'return', 'jump',
          'swallow', 'result'}
 SOURCE = r'''
@@ -87,7 +88,7 @@ def test_every_broken_rule_shows(folder):
         file.write(source.rewritten())
     program = os.path.join(folder, 'program')
     subprocess.run(['cc', '-std=gnu17', '-w', '-include', os.path.join(MUTANTS, 'switch.h'), '-o', program, broken,
-                    os.path.join(MUTANTS, 'switch.c')], check=True)
+                    *SWITCH], check=True)
 
     def said(number, **more):
         done = subprocess.run([program], env={**os.environ, 'LEAT_MUTANT': str(number), **more}, capture_output=True, text=True,
@@ -156,6 +157,8 @@ def test_a_function_that_is_declared_with_an_attribute_is_looked_into(folder):
     source = sites.Source(path, 'attribute.c', ['cc'], folder)
     kinds = {mutant.kind for mutant in source.mutants}
     assert kinds >= {'negate', 'compare', 'constant', 'leave'}, kinds
+
+
 def test_two_rules_at_once(folder):
     """Either of two rules keeps what the other does: only both broken show."""
     path, program = os.path.join(folder, 'two.c'), os.path.join(folder, 'two')
@@ -168,7 +171,7 @@ def test_two_rules_at_once(folder):
     with open(path, 'w', encoding='utf-8') as file:
         file.write(source.rewritten())
     subprocess.run(['cc', '-w', '-include', os.path.join(MUTANTS, 'switch.h'), '-o', program, path,
-                    os.path.join(MUTANTS, 'switch.c')], check=True)
+                    *SWITCH], check=True)
 
     def ends(numbers):
         return subprocess.run([program], env={**os.environ, 'LEAT_MUTANT': numbers}, check=False).returncode
@@ -211,6 +214,80 @@ def test_a_build_of_an_older_tree_knows_the_files_of_this_one(folder):
         assert names('new.c', 'same.c') == ['groups/new.c', 'groups/same.c'], 'a file that has gone, or none of those that came'
     finally:
         builds.ROOT = kept
+
+
+# A header that two sources include: no source has the function's rule.
+BOTH = """static inline int both(int x) { if (x > LIMIT) return 9; return x; }
+static inline int none(int x) { if (x == 0) return 0; return x; }
+static inline int idle(int x) { return x < 7; }
+"""
+PROJECT = {
+    'meson.build': """project('two', 'c')
+program = executable('two', 'groups/one.c', 'groups/two.c')
+test('two', program, suite : 'groups')
+subdir('tests/sim')
+""",
+    'tests/sim/meson.build': "executable('leat-sim', '../../groups/one.c', '../../groups/two.c')\n",
+    'groups/limit.h': '#pragma once\nenum { LIMIT = 2 };\n',
+    'groups/both.h': '#pragma once\n#include "limit.h"\n' + BOTH,
+    'groups/one.c': '#include "both.h"\nint one(int x) { return both(x); }\n',
+    'groups/two.c': '#include "both.h"\nint one(int x);\n'
+                    'int main(void) { return (one(2) != 2) + 2 * (both(2) != 2) + 4 * (both(3) != 9) + none(0); }\n',
+}
+
+
+def project(folder, **changed):
+    """A build of it with all mutants, in the folder of builds that is there."""
+    for name, text in {**PROJECT, **changed}.items():
+        builds.write(os.path.join(folder, 'here', name), text.encode())
+    subprocess.run(['git', 'init', '-q', os.path.join(folder, 'here')], check=True)
+    builds.ROOT = os.path.join(folder, 'here')
+    build = builds.Build(os.path.join(folder, 'out'), ['groups'])
+    build.rewrite_all()
+    build.compile()
+    return build
+
+
+def broken_in(build, key):
+    """(the mutant, how the program ends with it)."""
+    mutant = next(m for m in build.mutants if m.key() == key)
+    return mutant, subprocess.run([os.path.join(build.build, 'two')], env={**os.environ, 'LEAT_MUTANT': str(mutant.number)},
+                                  check=False).returncode
+
+
+def test_a_rule_of_a_header_is_broken_in_all_that_include_it(folder):
+    kept = builds.ROOT
+    try:
+        build = project(folder)
+        assert [name for name in build.names() if name.endswith('.h')] == ['groups/both.h'], 'limit.h has no function'
+        mutant, ended = broken_in(build, 'groups/both.h:both:compare:1')
+        assert ended == 1 + 2, f'{ended}: it is not broken in both'
+        trial = trials.Trial(build, 0)
+        assert trial.verdict(mutant) == 'dies in two: exit 3'
+        same, ended = broken_in(build, 'groups/both.h:none:return:1')
+        assert ended == 0 and trial.verdict(same) == 'equivalent: compiled, it is the same'
+        idle, ended = broken_in(build, 'groups/both.h:idle:compare:1')
+        assert ended == 0 and trial.verdict(idle).startswith('lives'), 'what nothing uses is taken for equivalent'
+        before = build.functions['groups/both.h']
+        build = project(folder, **{'groups/both.h': PROJECT['groups/both.h'].replace('x > LIMIT', 'x > LIMIT - 1')})
+        changed = {name for name, digest in build.functions['groups/both.h'].items() if before[name] != digest}
+        assert changed == {'both'}, changed
+        assert broken_in(build, 'groups/both.h:idle:compare:1')[1] == 3, 'what includes the header was not compiled again'
+    finally:
+        builds.ROOT = kept
+
+
+def test_a_header_that_needs_another_before_it_is_no_silent_gap(folder):
+    kept = builds.ROOT
+    try:
+        project(folder, **{'groups/both.h': '#pragma once\n' + BOTH, 'groups/one.c': '#include "limit.h"\n' + PROJECT['groups/one.c'],
+                           'groups/two.c': '#include "limit.h"\n' + PROJECT['groups/two.c']})
+    except ValueError as error:
+        assert 'groups/both.h by itself' in str(error), error
+        return
+    finally:
+        builds.ROOT = kept
+    raise AssertionError('nothing is said of a header whose functions are not known')
 
 
 class FakeStep:

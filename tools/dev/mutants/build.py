@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -18,8 +19,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 ONLY = {'os': ['arena.c', 'disk.c', 'disk_queue.c', 'disk_together.c', 'net.c', 'net_bytes.c', 'net_open.c', 'net_unix.c', 'pools.c', 'rmem.c', 'rmem_host.c', 'rmem_shm.c',
                 'rmem_verbs.c', 'rmem_verbs_connect.c', 'rmem_verbs_source.c', 'rmem_verbs_target.c', 'rmem_verbs_writer.c', 'step.c']}
 OF_TESTS = ['probe.c']  # what the simulator knows of a module: no rule of the product
-# Numbers of each file: a change of one file leaves those of all others, and what is compiled of them, as they are.
-NUMBERS = 1024
+# Numbers of each file: a change of one file leaves those of all others, and what is compiled of them, as they are. Headers have the
+# first numbers, as a new header is rarer than a new source.
+NUMBERS, HEADERS_MAX, FILES_MAX = 1024, 64, 512
+FUNCTION = re.compile(rb'^\{|\binline\b', flags=re.M)  # a header without one is not parsed: that costs a second
 SAID_MAX = 4000  # characters of what a failed step said
 
 
@@ -41,11 +44,18 @@ class Build:
         run('ninja', '-C', plain, 'build.ninja')  # it may be of another tree: files have come and gone since
         with open(os.path.join(plain, 'compile_commands.json'), encoding='utf-8') as file:
             commands = json.load(file)
+        sources = {}
         for entry in sorted(commands, key=lambda e: e['file']):
-            name = os.path.relpath(os.path.realpath(os.path.join(entry['directory'], entry['file'])), ROOT)
+            name = name_of(entry)
             folder, file = name.split('/')[0], name.split('/')[-1]
             if folder in self.folders and file in ONLY.get(folder, [file]) and file not in OF_TESTS:
-                self.commands.setdefault(name, (1 + NUMBERS * len(self.commands), entry))
+                sources.setdefault(name, entry)
+        headers = {name: sources[nearest(name, sources)] for folder in self.folders for name in headers_of(folder)}
+        for files, first, most in ((headers, 0, HEADERS_MAX), (sources, HEADERS_MAX, FILES_MAX - HEADERS_MAX)):
+            if len(files) > most:
+                raise ValueError(f'{len(files)} files have functions to break, and there are numbers for {most}')
+            for at, (name, entry) in enumerate(files.items(), first):
+                self.commands[name] = (1 + NUMBERS * at, entry)
         return self.commands
 
     def rewrite_all(self):
@@ -64,7 +74,7 @@ class Build:
     def compile(self):
         self.copy()
         switch = os.path.abspath(os.path.join(self.out, 'switch.o'))
-        run('cc', '-O1', '-c', '-o', switch, os.path.join(HERE, 'switch.c'))
+        run('cc', '-O1', '-c', f'-DLEAT_MUTANTS_MAX={1 + NUMBERS * FILES_MAX}', '-o', switch, os.path.join(HERE, 'switch.c'))
         if not os.path.exists(os.path.join(self.build, 'build.ninja')):
             # Speed is not what is measured, and what a broken rule leaves undone is not to be warned of.
             run('meson', 'setup', self.build, self.source, '--buildtype=release', '-Doptimization=1',
@@ -111,7 +121,8 @@ class Build:
         return os.path.join(self.out, 'kept', name + '.json')
 
     def equivalent(self, mutant):
-        """Does the compiler make the same of it as of what is not broken? One at a time: a large source takes much memory."""
+        """Does the compiler make the same of it as of what is not broken? One at a time: a large source takes much memory. A header's
+        functions are compiled by themselves: what is the same there is the same in whatever includes the header."""
         with self.compiling:
             return self.assembly(mutant.file, mutant.number) == self.assembly(mutant.file, 0)
 
@@ -119,10 +130,16 @@ class Build:
         if number == 0 and name in self.unbroken:
             return self.unbroken[name]
         with open(os.path.join(self.build, 'compile_commands.json'), encoding='utf-8') as file:
-            entry = next(e for e in json.load(file) if e['file'].endswith('/source/' + name))
+            source = name_of(self.names()[name][1])
+            entry = next(e for e in json.load(file) if e['file'].endswith('/source/' + source))
         command = shlex.split(entry['command'])
-        command = command[:command.index('-MD')] + [f'-DLEAT_MUTANT_FIXED={number}', '-O2', '-S', '-o', '-', entry['file']]
-        out = subprocess.run(command, cwd=entry['directory'], check=True, capture_output=True).stdout
+        command = command[:command.index('-MD')] + [f'-DLEAT_MUTANT_FIXED={number}', '-O2', '-S', '-o', '-']
+        text = None
+        if source != name:  # the compiler leaves out inline functions that nothing uses
+            used = ', '.join(f'(void *){function}' for function in sorted(self.functions[name]))
+            text = f'#include "{os.path.join(self.source, name)}"\nvoid *leat_mutants_used[] = {{{used}}};\n'.encode()
+        command += ['-x', 'c', '-'] if text else [entry['file']]
+        out = subprocess.run(command, cwd=entry['directory'], check=True, input=text, capture_output=True).stdout
         digest = hashlib.sha256(out).digest()
         if number == 0:
             self.unbroken[name] = digest
@@ -146,6 +163,24 @@ class Build:
     @property
     def simulator(self):
         return os.path.join(self.build, 'tests/sim/leat-sim')
+
+
+def name_of(entry):
+    """Of a row of compile_commands.json: its source, as the tables name it."""
+    return os.path.relpath(os.path.realpath(os.path.join(entry['directory'], entry['file'])), ROOT)
+
+
+def headers_of(folder):
+    """Those with functions."""
+    names = []
+    for where, _, files in os.walk(os.path.join(ROOT, folder)):
+        names += [os.path.relpath(os.path.join(where, file), ROOT) for file in files if file.endswith('.h')]
+    return [name for name in sorted(names) if FUNCTION.search(read(os.path.join(ROOT, name)))]
+
+
+def nearest(header, sources):
+    """The source that a header is compiled like: one of its own folder, or of a folder as near as there is."""
+    return max(sorted(sources), key=lambda name: len(os.path.commonpath([os.path.dirname(header), os.path.dirname(name)])))
 
 
 def run(*command):

@@ -28,7 +28,7 @@ class Since:
     def mutants(self, commit):
         """Those of functions that are not what they were."""
         files = set(self.git('diff', '--name-only', '--no-renames', '--relative', commit).splitlines())
-        before = ' '.join(self.words_then(commit, name) for name in sorted(files) if name.endswith('.c'))
+        before = ' '.join(self.words_then(commit, name) for name in sorted(files) if name.endswith(('.c', '.h')))
         files |= set(self.git('ls-files', '-o', '--exclude-standard').splitlines())
         found = []
         for name in sorted(files & set(self.build.names())):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places of a C source where a rule can be broken, and the source with all of them behind one switch.
+"""The places of a C source, or of a header's inline functions, where a rule can be broken, and the text with all of them behind one
+switch.
 
 clang tells where they are (its syntax tree as JSON, one file at a time); the text is rewritten here. Each mutant has a number;
 leat_mutant(NUMBER) in the rewritten text is 1 where LEAT_MUTANT is that number (switch.h). So all mutants of all files are one
-build. What is compiled with no mutant chosen does what the source says.
+build, and a mutant of a header is the same one in whatever includes the header. What is compiled with no mutant chosen does what the
+source says.
 
 Mutants (their kind is the first word of a row):
 
@@ -349,10 +351,12 @@ def tree(command, directory, path):
         elif re.match(r'-(I|D|std|isystem|U)', word):
             words.append(word)
     # ccache, where it stands for clang, would name the file otherwise (CCACHE_BASEDIR), and no definition would be found.
-    out = subprocess.run(['clang', *words, '-w', '-fsyntax-only', '-Xclang', '-ast-dump=json', path], cwd=directory, check=True,
-                         capture_output=True, env={**os.environ, 'CCACHE_DISABLE': '1'}).stdout
+    done = subprocess.run(['clang', *words, '-w', '-fsyntax-only', '-Xclang', '-ast-dump=json', path], cwd=directory, check=False,
+                          capture_output=True, env={**os.environ, 'CCACHE_DISABLE': '1'})
+    if done.returncode != 0:  # a header that needs another before it, for instance
+        raise ValueError(f'clang does not compile {path} by itself:\n{done.stderr.decode(errors="replace")[:2000]}')
     current = None
-    for node in json.loads(out)['inner']:
+    for node in json.loads(done.stdout)['inner']:
         # A file is named only where it is another than that of the place before.
         for at in places(node):
             current = at.get('file', current)

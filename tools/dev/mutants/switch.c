@@ -11,7 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LEAT_MUTANTS_MAX = 1 << 18 };
+#ifndef LEAT_MUTANTS_MAX /* the highest number, and one more: build.py gives it */
+#error "compile with -DLEAT_MUTANTS_MAX=N"
+#endif
 
 unsigned leat_mutant_chosen, leat_mutant_beside;
 unsigned char *leat_mutants_seen;
