@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -33,6 +34,7 @@ class Build:
         self.commands, self.words, self.around = {}, {}, b''
         self.simulated = True  # the simulator is built, too
         self.suites = None  # tests of these alone are built and run; None: all
+        self.tests = ''  # a regular expression, which their names match
 
     def names(self):
         """All files whose rules may be broken, with how each is compiled; their places say which numbers are whose."""
@@ -146,7 +148,7 @@ class Build:
         for test in json.loads(out):
             suites = {suite.split(':')[-1] for suite in test['suite']}
             ours = any(self.is_program(word) for word in test['cmd'])
-            if ours and not suites & {'process', 'cluster', 'sim', 'bench', 'clients', 'vm'} and (
+            if ours and re.search(self.tests, test['name']) and not suites & {'process', 'cluster', 'sim', 'bench', 'clients', 'vm'} and (
                     self.suites is None or suites & self.suites):
                 tests[test['name']] = (test['cmd'], test['env'], test['workdir'] or self.build, suites)
         return tests

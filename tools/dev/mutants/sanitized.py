@@ -33,7 +33,7 @@ def word_of(text):
         found = pattern.search(text)
         if found:
             said.append((found.start(), f'UBSan, {found.group(1)}' if name else f'{found.group(1)[0]}San, {found.group(2)}'))
-    return ADDRESS.sub('an address', min(said)[1]).replace('\t', ' ').strip()[:100] if said else ''
+    return ADDRESS.sub('an address', min(said)[1]).replace('\t', ' ')[:100].strip() if said else ''
 
 
 class Runs(trials.Runs):
