@@ -372,6 +372,14 @@ def test_what_lives_where_sanitizers_watch_keeps_its_verdict(folder):
     assert (judge.died, judge.lives) == (1, 1)
 
 
+def test_no_verdict_claims_what_a_sanitizer_would_see(_folder):
+    verdicts.TABLES = os.path.join(ROOT, 'tests', 'mutants')
+    folders = [name[:-len('.tsv')] for name in os.listdir(verdicts.TABLES) if name.endswith('.tsv') and name != 'pairs.tsv']
+    assert folders, 'no tables'
+    claims = verdicts.found(folders, sanitized.claims)
+    assert not claims, f'tools/mutate --sanitize --keep runs these: {claims}'
+
+
 def main():
     for name, test in list(globals().items()):
         if name.startswith('test_'):
