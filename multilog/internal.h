@@ -268,7 +268,6 @@ struct leat_log {
     /* Reading. */
     struct leat_list stalled_reads; /* wait until a segment has stopped changing */
     uint32_t reads_in_flight;
-    struct log_hint hints[LOG_HINTS];
     unsigned hint_next;
 
     bool dirty, in_step, clocks_read;
@@ -285,6 +284,8 @@ struct leat_log {
         unsought; /* the bytes of a damaged segment could not be asked for: the next care asks again */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;
+    /* The last member: a read behind the hints is a read behind the log, which the address sanitizer sees. */
+    struct log_hint hints[LOG_HINTS];
 };
 
 /* Another node has the segment whole, and this node's disk does not take it: readers here are told to try again. */

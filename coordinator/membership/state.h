@@ -193,8 +193,6 @@ struct leat_coordinator {
     struct leat_links *links;
     struct leat_link_handler handler;
     const struct co_peer_events *peer_events; /* the handlers of other parts */
-    char introduced[CO_INTRODUCED_MAX]
-                   [LEAT_NODE_NAME_BYTES_MAX + 1]; /* names of voters that a voter sent */
     uint32_t introduced_next;
     struct leat_list peers;
     uint32_t peer_count;
@@ -229,6 +227,9 @@ struct leat_coordinator {
     unsigned collecting_count, pulling_count;
     uint64_t complaints, complained_us; /* about peers that send what they have no right to */
     struct co_recovery *recovery;       /* NULL: a server alone */
+    /* Names of voters that a voter sent. The last member: a read behind the names is a read behind the coordinator,
+     * which the address sanitizer sees. */
+    char introduced[CO_INTRODUCED_MAX][LEAT_NODE_NAME_BYTES_MAX + 1];
 };
 
 static inline uint64_t co_now(const struct leat_coordinator *coordinator)

@@ -125,8 +125,6 @@ static void begin(void)
     assert_non_null(it.begun);
     alone.stream.begun = it.begun;
     alone.node.found = it.found;
-    alone.node.dispositions = it.dispositions;
-    alone.node.decisions = it.decisions;
     alone.node.options.cluster.node_address = "n1:1";
 }
 
@@ -182,7 +180,13 @@ static struct leat_begun_log *begins(uint32_t q)
 static leat_err adopts(unsigned core)
 {
     struct leat_error error = {0};
-    leat_err rc = leat_adopt_on_core(&alone.node, &alone.cores[core], &error);
+    struct leat_node *node = &alone.node;
+    node->dispositions =
+        alone_exact(it.dispositions, node->found_count * sizeof it.dispositions[0]);
+    node->decisions = alone_exact(it.decisions, node->decision_count * sizeof it.decisions[0]);
+    leat_err rc = leat_adopt_on_core(node, &alone.cores[core], &error);
+    free(node->dispositions);
+    free(node->decisions);
     if (rc != LEAT_OK) said("error: %s", error.text);
     return rc;
 }

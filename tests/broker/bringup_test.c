@@ -28,7 +28,10 @@ static struct {
     bool no_room;
     struct leat_coordinate *request;
     struct leat_timer *timer;
-    bool on_store; /* its thread runs */
+    bool on_store;           /* its thread runs */
+    unsigned on_core;        /* else that of this core */
+    struct leat_env env_1;   /* of core 1 */
+    struct leat_post post_1; /* what is sent by this post comes from the thread of core 1 */
 } it;
 
 /* ---- what it calls ---- */
@@ -193,9 +196,8 @@ static void on_ready(void *owner, leat_err rc, const struct leat_error *error, c
     said("ready %s: %s", leat_err_name(rc), rc == LEAT_OK ? address : error->text);
 }
 
-static void send(void *ctx, unsigned to, struct leat_mail *mail)
+static void sent(unsigned to, struct leat_mail *mail)
 {
-    assert_ptr_equal(ctx, &alone);
     assert_int_equal(alone.mail_count, 0); /* one step at a time */
     if (to == LEAT_ACTOR_STORE)
         said("mail to the store");
@@ -203,6 +205,20 @@ static void send(void *ctx, unsigned to, struct leat_mail *mail)
         said("mail to %u", to);
     alone.to[0] = to;
     alone.mails[alone.mail_count++] = mail;
+}
+
+static void send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    assert_ptr_equal(ctx, &alone);
+    assert_int_equal(it.on_core, 0);
+    sent(to, mail);
+}
+
+static void send_from_1(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    assert_ptr_equal(ctx, &it);
+    assert_int_equal(it.on_core, 1);
+    sent(to, mail);
 }
 
 /* ---- the rig ---- */
@@ -221,6 +237,10 @@ static void begin(void)
     memcpy(node->cluster_id, it.cluster, 16);
     for (unsigned q = 0; q < ALONE_CORES; q++)
         alone.cores[q].net = &it.net;
+    it.post_1 = (struct leat_post){.ctx = &it, .send = send_from_1};
+    it.env_1 = alone.env;
+    it.env_1.post = &it.post_1;
+    alone.cores[1].env = &it.env_1;
     node->store = (void *)&it;
     node->coordinator = (void *)&it;
     node->options.store_env = &it.store_env;
@@ -253,8 +273,10 @@ static void step(void)
     struct leat_mail *mail = alone.mails[--alone.mail_count];
     unsigned to = alone.to[0];
     it.on_store = to == LEAT_ACTOR_STORE;
+    it.on_core = it.on_store ? 0 : to;
     mail->deliver(it.on_store ? (void *)&it : (void *)&alone.cores[to], mail);
     it.on_store = false;
+    it.on_core = 0;
 }
 
 /* The coordinators have answered. */

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "coordinator/membership/adopt.h"
 #include "coordinator/metadata/machine.h"
+#include "coordinator/metadata/private.h"
 #include "tests/coordinator/machine_rig.h"
 
 static leat_err ids_taken(struct leat_machine *m, struct command *command, uint64_t count)
@@ -208,12 +209,19 @@ static void machine_nodes_are_limited(void **state)
     char name[8];
     for (unsigned i = 0; i <= LEAT_NODES_MAX; i++) {
         snprintf(name, sizeof name, "n%u", i);
-        assert_int_equal(up_on_a_host(m, command, name, "", ""),
+        assert_int_equal(up_on_a_host(m, command, name, name, ""),
                          i < LEAT_NODES_MAX ? LEAT_OK : LEAT_E_TOO_MANY);
     }
     assert_int_equal(m->node_count, LEAT_NODES_MAX);
-    assert_int_equal(up_on_a_host(m, command, "n0", "", ""), LEAT_OK);
+    assert_int_equal(up_on_a_host(m, command, "n0", "n0", ""), LEAT_OK);
     assert_int_equal(m->next_incarnation, LEAT_NODES_MAX + 2);
+    /* Each look at the full table ends with the table: a sanitizer sees a look behind. */
+    struct leat_machine_result result = {0};
+    assert_int_equal(leat_machine_nodes_up(m), LEAT_NODES_MAX);
+    assert_int_equal(leat_machine_hosts_up(m), LEAT_NODES_MAX);
+    assert_true(leat_machine_has_room(m, 1, &result));
+    assert_ptr_equal(leat_machine_owner_choose(m, 1), &m->nodes[0]);
+    leat_machine_check(m);
     leat_machine_fini(m);
     free(m);
     free(command);

@@ -319,6 +319,11 @@ static void node_adopts_its_own_streamlets_and_leaves_some(void **state)
         assert_int_equal(it->desc->streamlets[i].epoch.v, result.epoch.v);
     }
     assert_memory_equal(&it->logs[2].record, &before, sizeof before);
+    /* A decision that is none, the first behind the table of decisions, leaves a record, too. */
+    const struct row none[] = {{0, 0, (enum leat_decision)(LEAT_DECIDED_WAIT + 1)}};
+    before = it->logs[0].record;
+    assert_int_equal(adopt(3, leat_machine_seen(machine, a), none, 1, false), LEAT_OK);
+    assert_memory_equal(&it->logs[0].record, &before, sizeof before);
 }
 
 /* ---- what a voter may propose for somebody else ---- */

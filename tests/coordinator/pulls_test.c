@@ -144,6 +144,35 @@ static void copies_that_are_all_made_have_no_text(void **state)
         assert_int_equal(given.codes[i], LEAT_OK);
 }
 
+/* Goal: the leader makes as many copies at once as a message holds, and hears of each; or of none, without memory. A
+ * sanitizer sees a code behind the last. */
+static void leader_hears_of_as_many_copies_as_a_message_holds(void **state)
+{
+    (void)state;
+    tasks_make(CO_PULLS_MAX);
+    it->pulls[0].end = CO_PULLS_MAX;
+    leat_mem_fail_at(1);
+    co_recovery_pull(leader, 0);
+    leat_mem_fail_at(0);
+    for (unsigned made = 0; made < 2; made++) {
+        assert_true(given.calls == 1 && given.incarnation == LEADER);
+        assert_int_equal(given.count, CO_PULLS_MAX);
+        for (uint32_t i = 0; i < CO_PULLS_MAX; i++)
+            assert_int_equal(given.codes[i], made ? LEAT_OK : LEAT_E_NO_MEMORY);
+        if (made) break;
+        given.calls = 0;
+        it->pulls[0].in_flight = 0;
+        co_recovery_pull(leader, 0);
+        assert_int_equal(pull_count, CO_PULLS_MAX);
+        for (uint32_t i = 0; i < CO_PULLS_MAX; i++) {
+            pulls[i]->rc = LEAT_OK;
+            leat_pulled(&post, pulls[i]);
+            mails_deliver(leader);
+        }
+    }
+    assert_int_equal(leader->pulling_count, 0);
+}
+
 /* Nodes with rows of the task's own log, each once, none that lacks what is wanted; as many as a message holds. */
 static void sources_are_the_nodes_that_hold_it(void **state)
 {
@@ -393,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CALLS_TEST(node_is_asked_for_copies_and_says_what_came_of_them),
         CALLS_TEST(copies_that_are_all_made_have_no_text),
+        CALLS_TEST(leader_hears_of_as_many_copies_as_a_message_holds),
         CALLS_TEST(sources_are_the_nodes_that_hold_it),
         CALLS_TEST(copies_are_asked_for_in_messages_that_hold_them),
         CALLS_TEST(node_that_cannot_be_asked_for_copies_made_none),

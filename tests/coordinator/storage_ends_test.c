@@ -112,6 +112,31 @@ static void largest_entry_is_read_again(void **state)
     unload();
 }
 
+/* Goal: the largest segment, filled to its last byte, is read to that byte. A sanitizer sees a look behind the
+ * segment. */
+static void largest_segment_is_read_to_its_end(void **state)
+{
+    (void)state;
+    enum {
+        SOME = 1024 * 1024,
+        HEADS = LEAT_RAFT_ROUND_HEADER_BYTES + LEAT_RAFT_FRAME_HEADER_BYTES
+    };
+    three_put();
+    large_open();
+    uint64_t index = 3;
+    while (raft_log.segments[0].end < LEAT_RAFT_SEGMENT_BYTES) {
+        uint64_t left = LEAT_RAFT_SEGMENT_BYTES - raft_log.segments[0].end - HEADS;
+        append_of(++index, left > 2 * SOME ? SOME : left);
+        assert_int_equal(leat_raft_log_flush_now(&raft_log), LEAT_OK);
+    }
+    assert_int_equal(raft_log.segment_count, 1);
+    unload();
+    large_open();
+    assert_int_equal(raft_log.segments[0].end, LEAT_RAFT_SEGMENT_BYTES);
+    assert_int_equal(leat_raft_log_last_index(&raft_log), index);
+    unload();
+}
+
 /* Goal: a round takes no more than it may, however many entries wait. */
 static void round_takes_no_more_than_it_may(void **state)
 {
@@ -175,6 +200,28 @@ static void segment_of_a_round_without_memory_is_used_later(void **state)
     unload();
 }
 
+/* Goal: the only segment of a log, created before a crash, says that no segment is before it. */
+static void segment_without_one_before_says_so(void **state)
+{
+    (void)state;
+    vote_is_plain(1, 1, 0);
+    struct segment one = segment_of(1, 0);
+    memset(one.bytes, 0, sizeof one.bytes);
+    segment_write(&one, SEGMENT);
+    assert_int_equal(load(), LEAT_OK);
+    raft_log.on_durable = on_durable;
+    assert_int_equal(raft_log.segment_count, 1);
+    assert_int_equal(raft_log.segments[0].end, 0);
+    append_of(1, 10);
+    assert_int_equal(leat_raft_log_flush_now(&raft_log), LEAT_OK);
+    const struct fake_inode *file = fake_world_file(world, "raft/log-00000000000000000001");
+    struct leat_raft_segment_header header;
+    memcpy(&header, file->now, sizeof header);
+    assert_int_equal(header.number, 1);
+    assert_int_equal(header.previous_end, 0);
+    unload();
+}
+
 /* Goal: entries keep their order where the log gets room for more of them after the first ones have gone. */
 static void entries_keep_their_order_where_the_log_grows(void **state)
 {
@@ -221,9 +268,11 @@ int main(void)
         LOAD_TEST(vote_of_another_version_is_damaged),
         LOAD_TEST(torn_bytes_that_are_the_same_are_erased),
         LOAD_TEST(largest_entry_is_read_again),
+        LOAD_TEST(largest_segment_is_read_to_its_end),
         LOAD_TEST(round_takes_no_more_than_it_may),
         LOAD_TEST(entry_without_memory_is_written_later),
         LOAD_TEST(segment_of_a_round_without_memory_is_used_later),
+        LOAD_TEST(segment_without_one_before_says_so),
         LOAD_TEST(entries_keep_their_order_where_the_log_grows),
         LOAD_TEST(log_that_closes_amid_a_snapshot_closes_its_file),
     };

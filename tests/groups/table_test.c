@@ -312,7 +312,7 @@ static void table_shares_logs_out_by_the_rule(void **state)
 static void serials_begin_again(void **state)
 {
     (void)state;
-    enum { ROWS = 12, FIRST = LEAT_GROUP_SERIALS_KEPT - 3 };
+    enum { ROWS = 16, FIRST = LEAT_GROUP_SERIALS_KEPT - 3 };
     struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_ORDERED);
     group->next_serial = FIRST;
     for (unsigned i = 0; i < 4; i++) {
@@ -330,6 +330,8 @@ static void serials_begin_again(void **state)
             assert_non_null(leat_group_log_add(group, (struct leat_log_ref){7, l, 0}));
     }
     uint32_t before[ROWS];
+    assert_int_equal(group->log_room,
+                     ROWS); /* full: a sanitizer sees a write behind the last row */
     for (unsigned l = 0; l < ROWS; l++)
         before[l] = group->logs[l].owner;
     leat_group_assign(group);
@@ -465,6 +467,26 @@ static void group_shares_out_by_the_protocol_that_most_prefer(void **state)
     }
 }
 
+/* Goal: each of as many protocols as a member may have is a candidate, and the last one can win. A sanitizer sees a
+ * look behind the last. */
+static void group_counts_the_votes_for_as_many_protocols_as_there_may_be(void **state)
+{
+    (void)state;
+    enum { ALL = LEAT_CLASSIC_PROTOCOLS_MAX };
+    struct leat_classic *classic = leat_classic_create();
+    for (unsigned m = 0; m <= ALL; m++) {
+        unsigned first = m < ALL ? m : ALL - 1; /* the last protocol has two votes */
+        char protocols[ALL + 1] = {0};
+        for (unsigned i = 0; i < ALL; i++)
+            protocols[i] = (char)('a' + (first + i) % ALL);
+        member_of(classic, protocols);
+        if (m == 0) continue;
+        leat_classic_protocol_pick(classic);
+        assert_int_equal(classic->protocol[0], m < ALL ? 'a' : 'a' + ALL - 1);
+    }
+    leat_classic_destroy(&classic);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +499,7 @@ int main(void)
         cmocka_unit_test(generation_after_the_last_is_the_first),
         cmocka_unit_test(table_shares_groups_out_to_one_reader_each),
         cmocka_unit_test(group_shares_out_by_the_protocol_that_most_prefer),
+        cmocka_unit_test(group_counts_the_votes_for_as_many_protocols_as_there_may_be),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_left);
 }

@@ -5,6 +5,9 @@
 
 #include "base/mem.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* Goal: a stream is looked up when something is added for it, once; then the id is asked for; then it goes. */
 static void streams_first_record_asks_for_stream_and_id(void **state)
 {
@@ -366,6 +369,48 @@ static void streams_batch_is_held_while_its_log_has_enough(void **state)
     steps_end();
 }
 
+/* Goal: a lookup of the longest name asks for no more than that name: what stands behind is the lookup's own. */
+static void streams_longest_name_is_looked_up_whole(void **state)
+{
+    (void)state;
+    char name[LEAT_STREAM_NAME_BYTES_MAX + 1], want[LEAT_STREAM_NAME_BYTES_MAX + 32];
+    uint8_t value[4] = {1};
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    steps_begin(1);
+    assert_int_equal(leat_producer_engine_add(steps.engine, name, -1, 0, NULL, 0, value,
+                                              sizeof value, NULL, NULL),
+                     LEAT_OK);
+    steps_turn(1);
+    snprintf(want, sizeof want, "lookup %s;", name);
+    steps_did(want);
+    steps_lookup_fails(LEAT_E_UNKNOWN_STREAM, "there is none");
+    steps_did("");
+    steps_end();
+}
+
+/* Goal: of as many streams as there may be, each is looked at, and none behind the table: the sanitizer of undefined
+ * behaviour sees such a read. The client here has one lookup, so the first stream stands in for the others. */
+static void streams_that_fill_the_table_are_looked_at(void **state)
+{
+    (void)state;
+    steps_begin(1);
+    assert_int_equal(steps_add(1, -1), LEAT_OK);
+    steps_turn(1);
+    steps_did("lookup s;");
+    struct leat_producer_engine *engine = steps.engine;
+    for (uint32_t i = 1; i < LEAT_GATHER_STREAMS_MAX; i++) {
+        assert_null(engine->streams[i]);
+        engine->streams[i] = engine->streams[0];
+    }
+    steps_turn(STEPS_TIMEOUT_US);
+    steps_did("#1 TIMEOUT 'could not be sent within 500 ms: no server answered';");
+    for (uint32_t i = 1; i < LEAT_GATHER_STREAMS_MAX; i++)
+        engine->streams[i] = NULL;
+    steps_end();
+    steps_did("no lookup;");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +426,8 @@ int main(void)
         cmocka_unit_test(streams_engine_does_not_come_round_for_what_is_over),
         cmocka_unit_test(streams_without_memory_are_looked_up_again),
         cmocka_unit_test(streams_batch_is_held_while_its_log_has_enough),
+        cmocka_unit_test(streams_longest_name_is_looked_up_whole),
+        cmocka_unit_test(streams_that_fill_the_table_are_looked_at),
     };
     return cmocka_run_group_tests_name("producer streams", tests, NULL, NULL);
 }

@@ -57,6 +57,7 @@ static void fences_end_with_their_table(void **state)
     assert_true(backup_is_fenced(backup, "x0", 5));
     snprintf(node, sizeof node, "x%u", BACKUP_FENCED_MAX - 1);
     assert_true(backup_is_fenced(backup, node, 5));
+    assert_false(backup_is_fenced(backup, "w1", 5)); /* a sanitizer sees a look behind the table */
     world_run(rig->world, 1000);
     assert_int_equal(done, BACKUP_FENCED_MAX + 1);
     rig_free(rig);
@@ -70,6 +71,8 @@ static void fences_wait_for_replicas_to_move(void **state)
     struct rig *rig = rig_new();
     struct replica *rep = rig_open(rig, 7, LEAT_DURABILITY_MEMORY, false);
     unsigned done = 0;
+    assert_ptr_equal(backup_find(rig->backup, rep->handle), rep);
+    assert_null(backup_find(rig->backup, rig->backup->slot_count + 1)); /* behind the table */
     fence(rig, "w1", 11, &done);
     fence(rig, "w1", 11, &done);
     fence(rig, "w3", 5, &done);

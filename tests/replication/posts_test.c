@@ -183,6 +183,41 @@ static void what_lacks_copies_for_long_is_said_once(void **state)
              "was missing\" -> lacks since 0, audited 0, again in 20000 us\n");
 }
 
+/* Goal: a primary that knows the node of the highest number looks at that node, and at none behind the table: the
+ * sanitizer of undefined behaviour sees such a read. */
+static void nodes_are_looked_at_up_to_the_highest_number(void **state)
+{
+    (void)state;
+    struct leat_rep_node highest = rig_node(4);
+    struct leat_rep_peer_status peers[4];
+    struct leat_primary_log_status status;
+    begun();
+    rig->quiet = true;
+    leat_primary_node_set(rig->primary, &highest);
+    struct rep_peer *peer = rig_peer(rig, 4);
+    assert_int_equal(rig->primary->peer_end, LEAT_REP_NODES_MAX);
+    assert_int_equal(leat_primary_peers(rig->primary, peers, 4), 4);
+    assert_int_equal(peers[3].node, LEAT_REP_NODES_MAX - 1);
+    assert_int_equal(leat_primary_transports(rig->primary), 1u << LEAT_RMEM_SHM);
+    peer->audit_all = false;
+    leat_primary_log_whole(owned);
+    assert_true(peer->audit_all);
+    owned->options.min_copies = 5; /* with node 4, which may come, there are as many nodes */
+    leat_primary_log_status(owned, &status);
+    assert_true(status.below_min);
+    rig_peer_up(rig, 4);
+    leat_primary_log_status(owned, &status);
+    assert_false(status.below_min);
+    recopied(0, 1024);
+    peer->audited_us = 9;
+    rep_recopy_step(rig->primary, rig->now_us);
+    assert_int_equal(peer->audited_us, 0);
+    leat_list_push_back(&rig->primary->deficit, &set->deficit);
+    set->retry_us = UINT64_MAX;
+    rep_recopy_step(rig->primary, rig->now_us); /* asks how long nodes are waited for */
+    assert_null(rig->primary->recopy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +225,7 @@ int main(void)
         TRACE_TEST(version_stands_in_line_once_all_carry_it),
         TRACE_TEST(write_that_ended_is_used_again),
         TRACE_TEST(what_was_copied_is_said_once_nothing_is_missing),
+        TRACE_TEST(nodes_are_looked_at_up_to_the_highest_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -319,6 +319,8 @@ static void versions_are_told_as_many_as_there_are_rows_for(void **state)
     rep_versions_send(rig->primary);
     assert_int_equal(rig->primary->version_count, REP_VERSION_ROWS_MAX);
     assert_false(leat_list_empty(&logs[REP_VERSION_ROWS_MAX]->version_link));
+    leat_primary_log_destroy(&logs[0]); /* a sanitizer sees a look behind the full table */
+    assert_null(rig->primary->version_logs[0]);
     leat_primary_versions_done(rig->primary, LEAT_OK);
     assert_int_equal(rig->primary->version_count, 0);
     rep_versions_send(rig->primary);

@@ -499,6 +499,43 @@ static void store_open_waits_for_a_file_that_can_not_be_made(void **state)
     bench_free(bench);
 }
 
+/* Goal: where the file of the highest number is there, the start, the flush of a segment and the end of the store look
+ * at each file of the table, and at nothing behind the table: a sanitizer sees that. */
+static void store_open_with_the_last_file_looks_at_no_other(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(91);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_STORE_HIBERNATE), LEAT_OK);
+    fake_kill(&bench->world);
+    /* A damaged row: what is free in the files is taken out of use. */
+    uint8_t *row = fake_file(&bench->world, "catalogue")->now + LEAT_BLOCK_BYTES +
+                   mine->seg->row * (size_t)LEAT_ROW_BYTES;
+    row[60] ^= 1;
+    bench_drop_store(bench);
+    const struct leat_disk *disk = &bench->world.disk;
+    struct leat_file *last = NULL;
+    assert_int_equal(
+        disk->open(disk->ctx, "store/4095", LEAT_OPEN_CREATE | LEAT_OPEN_DIRECT, &last, NULL),
+        LEAT_OK);
+    assert_int_equal(disk->allocate(disk->ctx, last, LEAT_SLOT_UNIT_BYTES), LEAT_OK);
+    disk->close(disk->ctx, last);
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    assert_int_equal(bench->store->slots.count, LEAT_STORE_FILES_MAX);
+    assert_null(found_of(bench, mine));
+    leat_store_found_done(bench->store);
+    const struct leat_store_file *file = bench->store->slots.files[LEAT_STORE_FILES_MAX - 1];
+    assert_int_equal(file->grown_units, 1);
+    assert_int_equal(file->buddy.free_units, 0);
+    struct mine *more = opened(bench, LEAT_DURABILITY_MEMORY);
+    assert_true(write_some(more, 3));
+    write_close(more);
+    assert_int_equal(do_now(bench, more, LEAT_STORE_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 1000000);
+    assert_int_equal(leat_held_of(more->seg)->where, LEAT_HELD_CACHED);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,6 +554,7 @@ int main(void)
         cmocka_unit_test(store_open_memory_of_another_segment_is_not_taken_for_one),
         cmocka_unit_test(store_open_that_finds_no_space_for_a_files_end_goes_on_later),
         cmocka_unit_test(store_open_waits_for_a_file_that_can_not_be_made),
+        cmocka_unit_test(store_open_with_the_last_file_looks_at_no_other),
     };
     return cmocka_run_group_tests_name("store open", tests, NULL, NULL);
 }

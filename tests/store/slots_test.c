@@ -285,6 +285,23 @@ static void slots_lost_end_is_asked_for_again(void **state)
     end();
 }
 
+/* Goal: with the file of the highest number the table of files is full, and a look for space ends with the table. The
+ * slot behind the table is seen by a sanitizer. */
+static void slots_look_ends_with_the_last_file(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(leat_slots_cover(&slots, LEAT_STORE_FILES_MAX - 1, 4), LEAT_OK);
+    did("create 4095;dir;3 to 64K;");
+    assert_int_equal(slots.count, LEAT_STORE_FILES_MAX);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(take(UNIT, LEAT_DURABILITY_MEMORY).file->number, LEAT_STORE_FILES_MAX - 1);
+    did("");
+    assert_int_equal(take(UNIT, LEAT_DURABILITY_MEMORY).file->number, 0);
+    did("create 0;dir;0 to 1024K;");
+    end();
+}
+
 /* ---- written ahead ---- */
 
 static void ahead_is(int ahead, int before, uint32_t from, uint32_t fresh_end)
@@ -485,6 +502,7 @@ int main(void)
         cmocka_unit_test(slots_file_that_can_not_be_made),
         cmocka_unit_test(slots_cover_what_rows_claim),
         cmocka_unit_test(slots_lost_end_is_asked_for_again),
+        cmocka_unit_test(slots_look_ends_with_the_last_file),
         cmocka_unit_test(slots_write_ahead_in_two_files_in_turn),
         cmocka_unit_test(slots_write_ahead_that_fails_or_is_late),
         cmocka_unit_test(slots_write_ahead_stops),

@@ -16,6 +16,7 @@ MUTANTS = os.path.join(ROOT, 'tools', 'dev', 'mutants')
 sys.path.insert(0, MUTANTS)
 import build as builds  # noqa: E402
 import pairs  # noqa: E402
+import sanitized  # noqa: E402
 import sites  # noqa: E402
 import trial as trials  # noqa: E402
 import verdicts  # noqa: E402
@@ -380,6 +381,80 @@ def test_a_row_is_stale_when_its_function_has_changed_or_gone(folder):
     verdicts.replace(os.path.join(folder, 'groups.tsv'), ('\t'.join((*row, 'return', 'dies in t')) for row in rows))
     table = verdicts.Table('groups', {'groups/two.c': {'f': 'd'}})
     assert list(table.rows) == ['groups/two.c:f:return:1'] and table.stale == 3
+
+
+def test_a_sanitizer_says_what_a_mutant_died_of(folder):
+    path, program = os.path.join(folder, 'past.c'), os.path.join(folder, 'past')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('#include <stdlib.h>\n'
+                   'static int sum(const int *at, int count)\n'
+                   '{ int sum = 0; for (int i = 0; i < count; i++) sum |= at[i]; return sum; }\n'
+                   'struct rows { int n[4]; int more; };\n'
+                   'static int rows(const struct rows *r) { int s = 0; for (int k = 0; k < 4; k++) s |= r->n[k]; return s; }\n'
+                   'int main(void)\n'
+                   '{\n'
+                   '    int *four = calloc(4, sizeof *four), none = four ? sum(four, 4) : 1;\n'
+                   '    free(four);\n'
+                   '    struct rows r = {{0, 0, 0, 0}, 0};\n'
+                   '    return none + rows(&r) == 0 ? 0 : 3;\n'
+                   '}\n')
+    source = sites.Source(path, 'past.c', ['cc', '-std=gnu17'], folder)
+    for number, mutant in enumerate(source.mutants, 1):
+        mutant.number = number
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(source.rewritten())
+    subprocess.run(['clang', '-std=gnu17', '-w', '-O1', '-fsanitize=address,undefined', '-include', os.path.join(MUTANTS, 'switch.h'),
+                    '-o', program, path, os.path.join(MUTANTS, 'switch.c')], check=True)
+    number = {m.key().split(':', 1)[1]: m.number for m in source.mutants}
+
+    def died(key):
+        return sanitized.Runs().one([program], [number[key] if key else 0], 20)
+    assert died('') == '', 'it dies with nothing broken'
+    assert died('sum:compare:1') == 'ASan, heap-buffer-overflow'
+    assert died('rows:compare:1') == "UBSan, index 4 out of bounds for type 'const int[4]'", died('rows:compare:1')
+    assert died('main:compare:1') == 'exit 3, built with sanitizers', 'a sanitizer is said to have seen what none saw'
+
+
+def test_a_verdict_that_names_a_sanitizer_is_a_claim_until_it_has_been_run(folder):
+    assert sanitized.claims('equivalent: because the read is past the table, which ASan sees')
+    assert sanitized.claims('masked: by the compiler: UBSan sees the index')
+    assert not sanitized.claims('equivalent: because no sanitizer sees the row behind, and it is empty')
+    assert not sanitized.claims('dies in store slots: ASan, heap-buffer-overflow')
+    verdicts.TABLES = folder
+    rows = [('groups/two.c:f:return:1', 'which ASan sees'), ('groups/two.c:f:return:2', 'dies in t: UBSan, shift')]
+    verdicts.replace(os.path.join(folder, 'groups.tsv'), ('\t'.join((key, 'd', 'return', verdict)) for key, verdict in rows))
+    assert verdicts.found(['groups'], sanitized.claims) == ['groups/two.c:f:return:1']
+
+
+def test_what_lives_where_sanitizers_watch_keeps_its_verdict(folder):
+    loader = importlib.machinery.SourceFileLoader('mutate', os.path.join(ROOT, 'tools', 'mutate'))
+    mutate = importlib.util.module_from_spec(importlib.util.spec_from_loader('mutate', loader))
+    loader.exec_module(mutate)
+    verdicts.TABLES = folder
+    mutants, claim = [mutant_of(1), mutant_of(2)], 'equivalent: because ASan sees the read'
+    verdicts.replace(os.path.join(folder, 'groups.tsv'), ('\t'.join((m.key(), 'd', 'return', claim)) for m in mutants))
+
+    class Watched:
+        build = type('Out', (), {'out': folder})
+
+        def digest(self):
+            return 'programs'
+
+        def verdict(self, mutant):
+            return 'lives' if mutant.number == 1 else 'dies in t: ASan, heap-buffer-overflow'
+    judge = mutate.SanitizedJudge(Watched(), mutants, {'groups': verdicts.Table('groups', {'groups/two.c': {'f': 'd'}})}, True)
+    judge.run(1, 0)
+    table = verdicts.Table('groups', {'groups/two.c': {'f': 'd'}})
+    assert [table.rows[m.key()][2] for m in mutants] == [claim, 'dies in t: ASan, heap-buffer-overflow']
+    assert (judge.died, judge.lives) == (1, 1)
+
+
+def test_no_verdict_claims_what_a_sanitizer_would_see(_folder):
+    verdicts.TABLES = os.path.join(ROOT, 'tests', 'mutants')
+    folders = [name[:-len('.tsv')] for name in os.listdir(verdicts.TABLES) if name.endswith('.tsv') and name != 'pairs.tsv']
+    assert folders, 'no tables'
+    claims = verdicts.found(folders, sanitized.claims)
+    assert not claims, f'tools/mutate --sanitize --keep runs these: {claims}'
 
 
 def main():

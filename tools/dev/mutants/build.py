@@ -23,16 +23,20 @@ OF_TESTS = ['probe.c']  # what the simulator knows of a module: no rule of the p
 # first numbers, as a new header is rarer than a new source.
 NUMBERS, HEADERS_MAX, FILES_MAX = 1024, 64, 512
 FUNCTION = re.compile(rb'^\{|\binline\b', flags=re.M)  # a header without one is not parsed: that costs a second
+SANITIZERS = ['-Db_sanitize=address,undefined', '-Db_lundef=false']
 SAID_MAX = 4000  # characters of what a failed step said
 
 
 class Build:
-    def __init__(self, out, folders, jobs=2):
+    def __init__(self, out, folders, jobs=2, sanitized=False):
+        self.sanitized = sanitized  # with address and undefined-behaviour sanitizers, as tools/check's stage asan
         self.jobs, self.compiling = jobs, threading.Lock()
         self.out, self.source, self.build = out, os.path.join(out, 'source'), os.path.join(out, 'build')
         self.folders, self.mutants, self.functions, self.unbroken = folders, [], {}, {}
         self.commands, self.words, self.around = {}, {}, b''
+        self.simulated = True  # the simulator is built, too
         self.suites = None  # tests of these alone are built and run; None: all
+        self.tests = ''  # a regular expression, which their names match
 
     def names(self):
         """All files whose rules may be broken, with how each is compiled; their places say which numbers are whose."""
@@ -77,12 +81,13 @@ class Build:
         run('cc', '-O1', '-c', f'-DLEAT_MUTANTS_MAX={1 + NUMBERS * FILES_MAX}', '-o', switch, os.path.join(HERE, 'switch.c'))
         if not os.path.exists(os.path.join(self.build, 'build.ninja')):
             # Speed is not what is measured, and what a broken rule leaves undone is not to be warned of.
-            run('meson', 'setup', self.build, self.source, '--buildtype=release', '-Doptimization=1',
+            compiler, options = (['env', 'CC=clang'], SANITIZERS) if self.sanitized else ([], [])
+            run(*compiler, 'meson', 'setup', self.build, self.source, '--buildtype=release', '-Doptimization=1', *options,
                 f'-Dc_args=-include {HERE}/switch.h -w', f'-Dc_link_args={switch}')
         # First what tests there are: a new one is none of those that it knew.
         run('ninja', '-C', self.build, 'build.ninja')
         programs = {word for command, *_ in self.unit_tests().values() for word in command}
-        programs = [self.simulator] + [word for word in programs if self.is_program(word)]
+        programs = [self.simulator] * self.simulated + [word for word in programs if self.is_program(word)]
         run('ninja', '-C', self.build, f'-j{self.jobs}', *sorted(os.path.relpath(p, self.build) for p in programs))
 
     def copy(self):
@@ -116,6 +121,10 @@ class Build:
         self.functions[name], self.words[name] = saved['functions'], saved['words']
         self.mutants += [sites.Mutant.again(row) for row in saved['mutants']]
         return self.words[name]
+
+    def rewritten(self):
+        """The files that earlier runs have rewritten: to put back what they were costs as much as another build of them."""
+        return {name for name in self.names() if os.path.exists(self.kept(name))}
 
     def kept(self, name):
         return os.path.join(self.out, 'kept', name + '.json')
@@ -155,7 +164,7 @@ class Build:
         for test in json.loads(out):
             suites = {suite.split(':')[-1] for suite in test['suite']}
             ours = any(self.is_program(word) for word in test['cmd'])
-            if ours and not suites & {'process', 'cluster', 'sim', 'bench', 'clients', 'vm'} and (
+            if ours and re.search(self.tests, test['name']) and not suites & {'process', 'cluster', 'sim', 'bench', 'clients', 'vm'} and (
                     self.suites is None or suites & self.suites):
                 tests[test['name']] = (test['cmd'], test['env'], test['workdir'] or self.build, suites)
         return tests

@@ -219,11 +219,12 @@ class Source:
         def write(text_of):
             n = mutants[0][0].number
             left = f'__auto_type l{n}_ = ({text_of(*a)}){"" if pointers else " + 0"};'
+            right = f'({text_of(*b)}){"" if pointers and op in FLIPPED else " + 0"};'  # a null pointer takes no + 0
             value = f'l{n}_ {op} r{n}_'
             for mutant, other in mutants:
                 changed = f'l{n}_ {other} r{n}_' if other else f'r{n}_ {op} l{n}_'
                 value = f'leat_mutant({mutant.number}) ? {changed} : {value}'
-            return f'__extension__({{ {left} __auto_type r{n}_ = ({text_of(*b)}) + 0; {value}; }})'
+            return f'__extension__({{ {left} __auto_type r{n}_ = {right} {value}; }})'
         self.edits.append(Edit(*whole, write))
 
     def see_IntegerLiteral(self, node, parents):

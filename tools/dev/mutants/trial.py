@@ -45,15 +45,15 @@ class Runs:
         for process in list(self.running):
             end(process)
 
-    def one(self, command, numbers, seconds, env=None, cwd=None, seen=None):
-        """'' when it passes, else how it died."""
+    def one(self, command, numbers, seconds, env=None, cwd=None, seen=None, said=subprocess.DEVNULL):
+        """'' when it passes, else how it died. said: a file for what it says on stderr."""
         env = {**os.environ, **(env or {}), 'LEAT_MUTANT': ','.join(map(str, numbers)), 'CMOCKA_TEST_ABORT': '1'}
         if seen:
             env['LEAT_MUTANTS_SEEN'] = seen
         with self.lock:
             if self.stopped:
                 raise Stopped
-            process = subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            process = subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.DEVNULL, stderr=said,
                                        start_new_session=True, preexec_fn=no_core)
             self.running.add(process)
         try:
@@ -155,16 +155,17 @@ class Step:
 
 
 class Trial:
-    def __init__(self, build, seeds):
-        self.build, self.runs = build, Runs()
+    def __init__(self, build, seeds, runs=None, env=None):
+        """env: the environment of the simulator."""
+        self.build, self.runs = build, runs or Runs()
         self.lock = threading.Lock()
         self.tests = [Against(self.runs, name, *rest) for name, rest in build.unit_tests().items()]
         simulator = [build.simulator, '--jobs', '1']
-        self.worlds = [Against(self.runs, name, [*simulator, *words], seeds=min(most, seeds))
+        self.worlds = [Against(self.runs, name, [*simulator, *words], env, seeds=min(most, seeds))
                        for name, words, most in SEEDED if seeds]
         # Whoever asks for fewer seeds than come before the sweeps asks for less than these.
         before = max(first + count - 1 for first, count in STEPS[:STEPS.index(None)])
-        self.sweeps = [Against(self.runs, name, [*simulator, *words]) for name, words in SWEEPS if seeds >= before]
+        self.sweeps = [Against(self.runs, name, [*simulator, *words], env) for name, words in SWEEPS if seeds >= before]
 
     def measured(self, several):
         with self.lock:

@@ -20,6 +20,18 @@ def replace(path, lines):
     os.replace(path + '.new', path)
 
 
+def found(folders, wanted):
+    """The keys of verdicts of which wanted(verdict) is true, whether their functions have changed since or not."""
+    keys = []
+    for folder in folders:
+        path = os.path.join(TABLES, folder + '.tsv')
+        if os.path.exists(path):
+            with open(path, encoding='utf-8') as file:
+                rows = [line.rstrip('\n').split('\t') for line in file]
+            keys += [row[0] for row in rows if wanted(row[3])]
+    return keys
+
+
 class Table:
     def __init__(self, folder, functions):
         self.folder, self.path = folder, os.path.join(TABLES, folder + '.tsv')
