@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 struct leat_coordinator_seen leat_coordinator_see(const struct leat_coordinator *coordinator)
 {

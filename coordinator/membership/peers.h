@@ -30,7 +30,7 @@ struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const c
 struct co_peer *co_peer_leader(struct leat_coordinator *coordinator);
 enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
 
-/* serve.c */
+/* serve.c: all but recovery */
 extern const struct co_peer_events co_serve_events;
 
 #endif

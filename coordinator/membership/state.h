@@ -4,7 +4,7 @@
 #define LEAT_COORDINATOR_MEMBERSHIP_STATE_H
 
 #include "base/shares.h"
-#include "coordinator/membership/coordinate.h"
+#include "coordinator/membership/actor.h"
 #include "coordinator/metadata/machine.h"
 #include "coordinator/raft/drive.h"
 #include "link/link.h"
@@ -229,6 +229,7 @@ struct leat_coordinator {
     unsigned collecting_count, pulling_count;
     uint64_t complaints, complained_us; /* about peers that send what they have no right to */
     struct co_recovery *recovery;       /* NULL: a server alone */
+    co_recovery_request_fn *on_recovery;
 };
 
 static inline uint64_t co_now(const struct leat_coordinator *coordinator)

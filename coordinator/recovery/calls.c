@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "wire/row.h"
 
 enum {

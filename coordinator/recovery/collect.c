@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "wire/row.h"
 
 #define LEAT_ROWS "coordinator/recovery/bodies.def"

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/metadata/assign.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 enum {
     LOG_ROWS_MAX = LEAT_TAIL_ROWS_MAX, /* of one log; more are not looked at */

@@ -5,7 +5,7 @@
  * copies made where too few nodes hold the decided end (PULL); commit. Nothing of an attempt is stored: a new leader
  * looks at its tables and begins anew, and an entry that is applied twice counts once (metadata/apply_assign.c).
  * docs/recovery.md gives the reasons for the order of the steps. */
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 enum {
     ROW_BYTES = 256 + 32,

@@ -3,7 +3,7 @@
  * node answers their clients meanwhile. Pure; docs/recovery.md, "Logs that wait". */
 #include "base/assert.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t up_us)
 {

@@ -7,7 +7,7 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/actor_rig.h"
 
 /* ---- this node, of a cluster; it has applied 42, and knows streams 3, 6 and 9 and nodes a and b ---- */

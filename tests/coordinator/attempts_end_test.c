@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/attempts_rig.h"
 
 /* ---- copies ---- */

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/attempts_rig.h"
 
 /* ---- who recovers ---- */

@@ -13,7 +13,7 @@
 
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/calls_rig.h"
 
 /* Streamlets 1/0, 1/1, 2/0 and a deleted streamlet, and the nodes that have crashed. */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/calls_rig.h"
 
 /* ---- pulling ---- */

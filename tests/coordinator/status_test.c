@@ -15,7 +15,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/status.h"
 #include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/trace.h"
 
 enum { PEERS = 3, TERM = 7, LAST_INDEX = 29 };

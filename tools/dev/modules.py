@@ -42,9 +42,8 @@ SEEN = {
         "machine.h": "the tables", "records.h": "the tables' records", "tail.h": "where a log ends", "assign.h": "which node gets what",
         "decide.h": "where a log ends"},
     "coordinator/membership": {
-        "coordinate.h": "the interface, by coordinator.h", "state.h": "the actor's struct", "peers.h": "look-ups, states",
-        "requests.h": "the actor, recovery", "feed.h": "the actor, recovery", "voters.h": "the actor", "rights.h": "the actor, recovery",
-        "applied.h": "the actor", "detect.h": "the actor", "forming.h": "the actor", "messages.h": "the actor", "status.h": "the actor"},
+        "coordinate.h": "the interface, by coordinator.h", "actor.h": "the actor", "state.h": "the actor's struct", "peers.h": "look-ups, states",
+        "requests.h": "recovery", "feed.h": "recovery", "voters.h": "recovery"},
     "coordinator/recovery": {"recovery.h": "the interface"},
     "crypto": {"mac.h": "the interface"},
     "groups": {"groups.h": "the interface", "classic.h": "Kafka's groups"},
