@@ -351,8 +351,6 @@ leat_err co_create(const struct leat_env *env, const struct leat_coordinator_opt
     coordinator->clustered = options->node_address != NULL;
     LEAT_ASSERT(!coordinator->clustered || (options->on_collect && options->on_pull));
     leat_list_init(&coordinator->peers);
-    leat_list_init(&coordinator->collects);
-    leat_list_init(&coordinator->pullings);
     coordinator->peer_events = &co_serve_events;
     coordinator->on_recovery = on_recovery;
     co_requests_init(coordinator);

@@ -224,9 +224,6 @@ struct leat_coordinator {
     uint8_t *feed_in;
     size_t feed_in_total, feed_in_offset;
     uint64_t feed_in_index, fed_us;
-    /* COLLECTs and PULLs of the leader that this node has not answered. */
-    struct leat_list collects, pullings;
-    unsigned collecting_count, pulling_count;
     uint64_t complaints, complained_us; /* about peers that send what they have no right to */
     struct co_recovery *recovery;       /* NULL: a server alone */
     co_recovery_request_fn *on_recovery;

@@ -186,6 +186,9 @@ struct co_recovery {
     } told;
     struct leat_recovery_report heard; /* the last report of a leader on another node */
     uint64_t heard_from;               /* its voter id */
+    /* COLLECTs and PULLs of the leader that this node has not answered. */
+    struct leat_list collects, pullings;
+    unsigned collecting_count, pulling_count;
 };
 /** The step of an attempt from one phase to the next. NONE may follow each phase: the attempt is dropped. */
 static inline void co_phase_enter(struct co_recovery *it, enum leat_recovery_phase to)

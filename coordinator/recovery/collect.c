@@ -122,7 +122,7 @@ static void collecting_end(struct leat_coordinator *coordinator, struct co_colle
         co_recovery_rows(coordinator, coordinator->incarnation, &it->collect);
     else
         rows_answer(coordinator, it);
-    coordinator->collecting_count--;
+    coordinator->recovery->collecting_count--;
     collecting_free(it);
 }
 
@@ -194,7 +194,7 @@ static bool crashes_committed(struct leat_coordinator *coordinator, const struct
 void co_collect_advance(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    LEAT_LIST_EACH(&coordinator->collects, at)
+    LEAT_LIST_EACH(&coordinator->recovery->collects, at)
     {
         struct co_collecting *it = LEAT_CONTAINER(at, struct co_collecting, list);
         if (it->told || coordinator->applied < it->index) continue;
@@ -214,7 +214,7 @@ leat_err co_collect_add(struct leat_coordinator *coordinator, uint64_t attempt, 
                         const struct co_collect_asked *asked, const struct leat_link_ticket *ticket)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    if (coordinator->collecting_count == CO_COLLECTS_MAX) return LEAT_E_AGAIN;
+    if (coordinator->recovery->collecting_count == CO_COLLECTS_MAX) return LEAT_E_AGAIN;
     struct co_collecting *it = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it);
     if (!it) return LEAT_E_NO_MEMORY;
     leat_list_init(&it->list);
@@ -237,8 +237,8 @@ leat_err co_collect_add(struct leat_coordinator *coordinator, uint64_t attempt, 
     it->index = index;
     it->local = ticket == NULL;
     if (ticket) it->ticket = *ticket;
-    coordinator->collecting_count++;
-    leat_list_push_back(&coordinator->collects, &it->list);
+    coordinator->recovery->collecting_count++;
+    leat_list_push_back(&coordinator->recovery->collects, &it->list);
     return LEAT_OK;
 }
 
@@ -325,7 +325,7 @@ static void pulling_end(struct leat_coordinator *coordinator, struct co_pulling 
     leat_err codes[CO_PULLS_MAX];
     for (uint32_t i = 0; i < it->count; i++)
         codes[i] = it->pulls[i].pull.rc;
-    coordinator->pulling_count--;
+    coordinator->recovery->pulling_count--;
     leat_list_remove(&it->list);
     if (it->local)
         co_recovery_pulled(coordinator, coordinator->incarnation, it->pulls[0].pull.attempt, codes,
@@ -354,15 +354,15 @@ leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pul
 {
     LEAT_ASSERT_OWNER(coordinator);
     LEAT_ASSERT(count > 0 && count <= CO_PULLS_MAX);
-    if (coordinator->pulling_count == CO_PULLINGS_MAX) return LEAT_E_AGAIN;
+    if (coordinator->recovery->pulling_count == CO_PULLINGS_MAX) return LEAT_E_AGAIN;
     struct co_pulling *it =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it + count * sizeof it->pulls[0]);
     if (!it) return LEAT_E_NO_MEMORY;
     it->local = ticket == NULL;
     if (ticket) it->ticket = *ticket;
     it->count = count;
-    coordinator->pulling_count++;
-    leat_list_push_back(&coordinator->pullings, &it->list);
+    coordinator->recovery->pulling_count++;
+    leat_list_push_back(&coordinator->recovery->pullings, &it->list);
     for (uint32_t i = 0; i < count; i++) {
         it->pulls[i].pull = pulls[i];
         it->pulls[i].of = it;
@@ -428,9 +428,11 @@ void co_pull_take(struct leat_coordinator *coordinator, const struct leat_frame 
 
 void co_collect_fini(struct leat_coordinator *coordinator)
 {
-    while (!leat_list_empty(&coordinator->collects))
-        collecting_free(LEAT_CONTAINER(coordinator->collects.next, struct co_collecting, list));
+    if (!coordinator->recovery) return;
+    while (!leat_list_empty(&coordinator->recovery->collects))
+        collecting_free(
+            LEAT_CONTAINER(coordinator->recovery->collects.next, struct co_collecting, list));
     struct leat_list *at;
-    while ((at = leat_list_pop_front(&coordinator->pullings)))
+    while ((at = leat_list_pop_front(&coordinator->recovery->pullings)))
         leat_mem_free(LEAT_CONTAINER(at, struct co_pulling, list));
 }

@@ -46,7 +46,10 @@ leat_err co_recovery_init(struct leat_coordinator *coordinator)
 {
     if (!coordinator->clustered) return LEAT_OK;
     coordinator->recovery = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *coordinator->recovery);
-    return coordinator->recovery ? LEAT_OK : LEAT_E_NO_MEMORY;
+    if (!coordinator->recovery) return LEAT_E_NO_MEMORY;
+    leat_list_init(&coordinator->recovery->collects);
+    leat_list_init(&coordinator->recovery->pullings);
+    return LEAT_OK;
 }
 
 void co_recovery_fini(struct leat_coordinator *coordinator)
