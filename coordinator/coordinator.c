@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "coordinator/membership/actor.h"
+#include "coordinator/membership/services.h"
 #include "coordinator/metadata/machine.h"
 #include "coordinator/recovery/recovery.h"
 

@@ -385,8 +385,3 @@ const struct leat_env *co_env(const struct leat_coordinator *coordinator)
 {
     return coordinator->env;
 }
-
-struct leat_machine *co_tables(const struct leat_coordinator *coordinator)
-{
-    return (struct leat_machine *)&coordinator->machine;
-}

@@ -7,7 +7,6 @@
 #include "coordinator/membership/coordinate.h"
 
 struct co_peer;
-struct leat_machine;
 
 /** COLLECT, PULL or RECOVERY of a peer that has the right to send them. */
 typedef void co_recovery_request_fn(struct leat_coordinator *coordinator, struct co_peer *peer,
@@ -33,8 +32,6 @@ void co_turn_tell(struct leat_coordinator *coordinator);
 void co_check(const struct leat_coordinator *coordinator);
 
 const struct leat_env *co_env(const struct leat_coordinator *coordinator);
-/** The tables, as this node has applied them. */
-struct leat_machine *co_tables(const struct leat_coordinator *coordinator);
 /** All fields but `recovery`. */
 void co_status_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out);
 

@@ -5,31 +5,12 @@
 
 #include "base/shares.h"
 #include "coordinator/membership/actor.h"
+#include "coordinator/membership/services.h"
 #include "coordinator/metadata/machine.h"
 #include "coordinator/raft/drive.h"
 #include "link/link.h"
 
-/* Kinds of frames between coordinators: docs/cluster-protocol.md. Permitted senders: membership/rights.c. */
-enum co_kind {
-    CO_KIND_STATE = LEAT_NODE_KIND_COORDINATOR, /* 272 */
-    CO_KIND_RAFT = 273,
-    CO_KIND_INSTALL = 274,
-    CO_KIND_FORM = 275,
-    CO_KIND_SUBMIT = 276,
-    CO_KIND_FEED = 277,
-    CO_KIND_ENTRIES = 278,
-    CO_KIND_SNAPSHOT = 279,
-    CO_KIND_JOIN = 280,
-    CO_KIND_ADMIN = 281,
-    CO_KIND_PING = 282,
-    CO_KIND_COLLECT = 283,
-    CO_KIND_PULL = 284,
-    CO_KIND_LOST = 285,
-    CO_KIND_PONG = 286,
-    CO_KIND_RECOVERY = 287,
-};
 enum {
-    CO_TICK_US = 100 * 1000, /* of a clustered coordinator */
     CO_WAIT_TELL_US =
         3 * 1000 * 1000, /* a start that waits for voters logs this after so long ... */
     CO_WAIT_TELL_AGAIN_US = 60 * 1000 * 1000, /* ... and again after so long */
@@ -228,14 +209,5 @@ struct leat_coordinator {
     struct co_recovery *recovery;       /* NULL: a server alone */
     co_recovery_request_fn *on_recovery;
 };
-
-static inline uint64_t co_now(const struct leat_coordinator *coordinator)
-{
-    return coordinator->env->clock->now_us(coordinator->env->clock->ctx);
-}
-static inline bool co_leads(const struct leat_coordinator *coordinator)
-{
-    return coordinator->votes && leat_raft_drive_leads(&coordinator->drive);
-}
 
 #endif

@@ -5,7 +5,8 @@
 #define LEAT_COORDINATOR_RECOVERY_ATTEMPT_H
 
 #include "base/assert.h"
-#include "coordinator/membership/state.h"
+#include "coordinator/membership/services.h"
+#include "coordinator/metadata/machine.h"
 #include "coordinator/metadata/tail.h"
 #include "coordinator/recovery/recovery.h"
 #include "wire/msg.h"
