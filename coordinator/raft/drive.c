@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pump: see raft/drive.h. */
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -130,24 +130,4 @@ bool leat_raft_drive_leads(const struct leat_raft_drive *drive);
 /** A round is in flight or wanted. */
 bool leat_raft_drive_busy(const struct leat_raft_drive *drive);
 
-/* Between raft/drive.c, raft/drive_open.c and raft/drive_snapshot.c. */
-/** Event in, updates done. Refusals are LEAT_E_NOT_LEADER, LEAT_E_AGAIN and, of a submit, LEAT_E_NO_MEMORY;
- * any other failure has stopped the drive. */
-leat_err leat_raft_drive_step(struct leat_raft_drive *drive, struct raft_event *event);
-/** Timers and completions of the log become events. */
-void leat_raft_drive_events_set(struct leat_raft_drive *drive);
-void leat_raft_drive_timer_arm(struct leat_raft_drive *drive);
-/** What raft wants to know of the stored snapshot. The configuration is the caller's. false: it does not
- * decode, or no memory. */
-bool leat_raft_drive_snapshot_meta(const struct leat_raft_drive *drive,
-                                   struct raft_snapshot_metadata *out_meta) LEAT_NODISCARD;
-/** Take a snapshot if enough has been applied since the last one. */
-void leat_raft_drive_snapshot_maybe(struct leat_raft_drive *drive);
-/** leat_raft_log.on_snapshot. */
-void leat_raft_drive_snapshot_saved(void *owner, leat_err rc);
-/** A snapshot was received: it is stored, and then takes the place of the tables and of the log. */
-void leat_raft_drive_install_take(struct leat_raft_drive *drive, const struct raft_update *update);
-/** Its last step, once it is stored and no round is in flight; else nothing. */
-void leat_raft_drive_install_finish(struct leat_raft_drive *drive);
-
 #endif

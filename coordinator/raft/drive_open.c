@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a drive begins and ends. */
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/node_log.h"
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 
 static leat_err conf_copy(const struct raft_configuration *configuration, uint8_t **out_bytes,
                           size_t *out_count)

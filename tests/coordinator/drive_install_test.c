@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 
 enum { BYTES = 1000 };
 

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/fake.h"
 #include "tests/coordinator/raft_heap.h"
 #include "tests/trace.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The requests in an update of raft's, in the safe order; commit; the faults that end the drive. */
 #include "coordinator/membership/state.h"
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/drive_rig.h"
 
 static void everything_in_the_one_order(void **state)
