@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/metadata/private.h"
 #include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/attempts_rig.h"
 

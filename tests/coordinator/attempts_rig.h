@@ -17,6 +17,7 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/metadata/private.h"
 #include "coordinator/recovery/attempt.h"
 
 enum { NODES = 4, OWN = 11 /* incarnations: n0 has 10, and so on */, ATTEMPT = 77 };

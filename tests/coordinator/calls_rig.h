@@ -18,6 +18,7 @@
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/metadata/private.h"
 #include "coordinator/recovery/attempt.h"
 
 enum { NODES = 5, LEADER = 10, NODE = 11, ATTEMPT = 7, INDEX = 42, ROWS = 60, LOGS = 12 };

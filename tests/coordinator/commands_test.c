@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/metadata/private.h"
 #include "coordinator/recovery/attempt.h"
 
 enum { SESSION = 77 };

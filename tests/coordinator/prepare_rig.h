@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/metadata/private.h"
 #include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/decide_rows.h"
 

@@ -12,6 +12,7 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"
+#include "coordinator/metadata/private.h"
 #include "coordinator/recovery/attempt.h"
 #include "tests/trace.h"
 
