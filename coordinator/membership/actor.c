@@ -44,7 +44,8 @@ static leat_err hook_restore(void *owner, const uint8_t *bytes, size_t count)
 {
     struct leat_coordinator *coordinator = owner;
     const struct leat_raft_drive *drive = &coordinator->drive;
-    uint64_t index = drive->installing ? drive->install_meta.index : drive->log.snapshot.index;
+    uint64_t index =
+        leat_raft_drive_installs(drive) ? drive->install_meta.index : drive->log.snapshot.index;
     if (index <= coordinator->applied) return LEAT_OK; /* known since it was a learner */
     leat_err rc = co_restore(coordinator, bytes, count);
     if (rc == LEAT_OK) coordinator->applied = index;

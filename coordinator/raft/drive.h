@@ -49,6 +49,15 @@ struct leat_raft_told {
     uint64_t index;
 };
 
+/* What becomes of the snapshot that is on its way to the disk (README.md, "Snapshots"). */
+enum leat_raft_snapshot_state {
+    LEAT_RAFT_SNAPSHOT_NONE,
+    LEAT_RAFT_SNAPSHOT_TAKES,       /* this voter's own is being saved */
+    LEAT_RAFT_SNAPSHOT_TAKES_FIRST, /* likewise, and a received snapshot is saved next */
+    LEAT_RAFT_SNAPSHOT_INSTALLS,    /* a received snapshot is being saved */
+    LEAT_RAFT_SNAPSHOT_SAVED, /* the received snapshot is saved, and a round is still written */
+};
+
 struct leat_raft_drive {
     const struct leat_env *env;
     struct leat_timers *timers;
@@ -63,13 +72,19 @@ struct leat_raft_drive {
     bool applying, led;
     leat_err failed;
     uint64_t snapshot_bytes_min, bytes_since_snapshot;
-    bool taking;                                /* a snapshot of ours is being saved */
-    bool installing, install_saved;             /* a snapshot that was received */
-    struct raft_snapshot_metadata install_meta; /* its configuration is the drive's */
+    enum leat_raft_snapshot_state snapshot_state; /* leat_raft_drive_snapshot_enter() */
+    struct raft_snapshot_metadata
+        install_meta; /* of the received one; its configuration is the drive's */
     struct raft_buffer install_chunk;
     struct raft_entry *fill; /* scratch for messages */
     size_t fill_capacity;
 };
+
+/** A received snapshot is to take the place of log and tables. */
+static inline bool leat_raft_drive_installs(const struct leat_raft_drive *drive)
+{
+    return drive->snapshot_state >= LEAT_RAFT_SNAPSHOT_TAKES_FIRST;
+}
 
 struct leat_raft_drive_options {
     uint64_t id; /* of this voter, >= 1 */

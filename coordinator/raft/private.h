@@ -3,7 +3,25 @@
 #ifndef LEAT_COORDINATOR_RAFT_PRIVATE_H
 #define LEAT_COORDINATOR_RAFT_PRIVATE_H
 
+#include "base/assert.h"
 #include "coordinator/raft/drive.h"
+
+/** A step of README.md's diagram. */
+static inline void leat_raft_drive_snapshot_enter(struct leat_raft_drive *drive,
+                                                  enum leat_raft_snapshot_state to)
+{
+    static const unsigned follow[] = {
+        [LEAT_RAFT_SNAPSHOT_NONE] =
+            1u << LEAT_RAFT_SNAPSHOT_TAKES | 1u << LEAT_RAFT_SNAPSHOT_INSTALLS,
+        [LEAT_RAFT_SNAPSHOT_TAKES] =
+            1u << LEAT_RAFT_SNAPSHOT_NONE | 1u << LEAT_RAFT_SNAPSHOT_TAKES_FIRST,
+        [LEAT_RAFT_SNAPSHOT_TAKES_FIRST] = 1u << LEAT_RAFT_SNAPSHOT_INSTALLS,
+        [LEAT_RAFT_SNAPSHOT_INSTALLS] = 1u << LEAT_RAFT_SNAPSHOT_SAVED,
+        [LEAT_RAFT_SNAPSHOT_SAVED] = 1u << LEAT_RAFT_SNAPSHOT_NONE,
+    };
+    LEAT_ASSERT(follow[drive->snapshot_state] & 1u << to);
+    drive->snapshot_state = to;
+}
 
 /* Between raft/drive.c, raft/drive_open.c and raft/drive_snapshot.c. */
 /** Event in, updates done. Refusals are LEAT_E_NOT_LEADER, LEAT_E_AGAIN and, of a submit, LEAT_E_NO_MEMORY;

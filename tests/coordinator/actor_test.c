@@ -213,7 +213,7 @@ static void snapshot_at(bool installing, unsigned index)
 {
     struct leat_raft_drive *drive = &coordinator->drive;
     const unsigned other = index > 42 ? 41 : 99;
-    drive->installing = installing;
+    drive->snapshot_state = installing ? LEAT_RAFT_SNAPSHOT_SAVED : LEAT_RAFT_SNAPSHOT_TAKES;
     drive->install_meta.index = installing ? index : other;
     drive->log.snapshot.index = installing ? other : index;
 }
