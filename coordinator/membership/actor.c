@@ -127,8 +127,8 @@ static void stream_deleted_applied(void *owner, uint32_t stream_id)
 /* What was found at open is told on the actor, before anything else. */
 static void coordinator_begin(struct leat_coordinator *coordinator)
 {
-    if (coordinator->begun) return;
-    coordinator->begun = true;
+    if (coordinator->start != CO_START_OPENED) return;
+    co_start_enter(coordinator, CO_START_TOLD);
     struct leat_machine *machine = &coordinator->machine;
     machine->on_stream = stream_applied;
     machine->on_stream_deleted = stream_deleted_applied;
@@ -147,18 +147,18 @@ void co_wake(struct leat_coordinator *coordinator)
 static void ready_done(struct leat_coordinate *request)
 {
     struct leat_coordinator *coordinator = request->owner;
-    coordinator->ready_asked = false;
-    if (request->rc != LEAT_OK || coordinator->ready) return;
-    coordinator->ready = true;
-    if (coordinator->options.on_ready) coordinator->options.on_ready(coordinator->options.owner);
+    bool ready = request->rc == LEAT_OK;
+    co_start_enter(coordinator, ready ? CO_START_READY : CO_START_TOLD);
+    if (ready && coordinator->options.on_ready)
+        coordinator->options.on_ready(coordinator->options.owner);
 }
 
 /* Ready is when something that was proposed after the start is applied here: then everything
  * committed before it is, too. */
 static void ready_ask(struct leat_coordinator *coordinator)
 {
-    if (coordinator->ready || coordinator->ready_asked || coordinator->failed != LEAT_OK) return;
-    coordinator->ready_asked = true;
+    if (coordinator->start != CO_START_TOLD || coordinator->failed != LEAT_OK) return;
+    co_start_enter(coordinator, CO_START_ASKS);
     coordinator->ready_request = (struct leat_coordinate){.kind = LEAT_COORDINATE_BARRIER,
                                                           .from = LEAT_ACTOR_COORDINATOR,
                                                           .on_done = ready_done,

@@ -27,7 +27,7 @@ bool co_clustered(const struct leat_coordinator *coordinator)
 
 bool co_ready(const struct leat_coordinator *coordinator)
 {
-    return coordinator->ready;
+    return coordinator->start == CO_START_READY;
 }
 
 uint64_t co_applied(const struct leat_coordinator *coordinator)

@@ -3,6 +3,7 @@
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_STATE_H
 #define LEAT_COORDINATOR_MEMBERSHIP_STATE_H
 
+#include "base/assert.h"
 #include "base/shares.h"
 #include "coordinator/membership/actor.h"
 #include "coordinator/membership/services.h"
@@ -137,6 +138,14 @@ struct co_peer_events {
     void (*on_reset)(struct leat_coordinator *coordinator, struct co_peer *peer);
 };
 
+/* How far this coordinator has come since it was opened (README.md, "A start"). */
+enum co_start {
+    CO_START_OPENED, /* its tables are read */
+    CO_START_TOLD,   /* on_stream was called for all streams of the tables */
+    CO_START_ASKS,   /* ready_request is on its way to the leader */
+    CO_START_READY,  /* everything that was committed before the start is applied here */
+};
+
 struct leat_coordinator {
     const struct leat_env *env;
     struct leat_coordinator_options options;
@@ -144,10 +153,9 @@ struct leat_coordinator {
     struct leat_raft_drive drive;
     struct leat_machine machine;
     struct leat_timer begin_timer, tick_timer;
-    bool clustered; /* has a node address */
-    bool votes;     /* raft runs here */
-    bool begun;     /* on_stream was called for all streams of the tables */
-    bool ready;
+    bool clustered;        /* has a node address */
+    bool votes;            /* raft runs here */
+    enum co_start start;   /* co_start_enter() */
     uint64_t wait_tell_us; /* when to log next which voters a start waits for; 0: not begun */
     bool current;          /* a learner that has asked a voter for entries */
     uint64_t applied;
@@ -163,7 +171,7 @@ struct leat_coordinator {
     struct leat_coordinate *adopting;
     unsigned adopt_tries;
     struct leat_coordinate ready_request, watch_request;
-    bool ready_asked, watching;
+    bool watching;
     /* A SUBMIT is under way to this leader; a call to an earlier one, if its answer still comes,
      * means nothing any more. */
     struct co_peer *submitting_to;
@@ -209,5 +217,17 @@ struct leat_coordinator {
     struct co_recovery *recovery;       /* NULL: a server alone */
     co_recovery_request_fn *on_recovery;
 };
+
+static inline void co_start_enter(struct leat_coordinator *coordinator, enum co_start to)
+{
+    static const unsigned follow[] = {
+        [CO_START_OPENED] = 1u << CO_START_TOLD,
+        [CO_START_TOLD] = 1u << CO_START_ASKS,
+        [CO_START_ASKS] = 1u << CO_START_TOLD | 1u << CO_START_READY,
+        [CO_START_READY] = 0,
+    };
+    LEAT_ASSERT(follow[coordinator->start] & 1u << to);
+    coordinator->start = to;
+}
 
 #endif

@@ -106,7 +106,8 @@ static inline int begin(void **state)
     random_of_test = (struct leat_random){.next = random_next};
     env = (struct leat_env){.clock = &clock_of_test, .random = &random_of_test};
     coordinator->env = &env;
-    coordinator->clustered = coordinator->votes = coordinator->ready = true;
+    coordinator->clustered = coordinator->votes = true;
+    coordinator->start = CO_START_READY;
     coordinator->options.on_collect = on_collect;
     coordinator->incarnation = OWN;
     coordinator->applied = 42;

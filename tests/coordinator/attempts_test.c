@@ -23,7 +23,7 @@ static void only_leaders_whose_tables_are_whole_recover(void **state)
     crash(0);
     for (unsigned c = 0; c < 4; c++) {
         leads = c & 1;
-        coordinator->ready = c & 2;
+        coordinator->start = c & 2 ? CO_START_READY : CO_START_ASKS;
         advance(1);
         assert_int_equal(it->phase, c == 3 ? LEAT_RECOVERY_COLLECT : LEAT_RECOVERY_NONE);
     }
