@@ -124,6 +124,7 @@ static inline int begin(void **state)
     assert_int_equal(co_recovery_init(coordinator), LEAT_OK);
     it = coordinator->recovery;
     assert_non_null(it);
+    assert_true(leat_list_empty(&it->collects) && leat_list_empty(&it->pullings));
     now_us = 1000000000;
     leads = true;
     memset(away, 0, sizeof away);

@@ -50,6 +50,7 @@ static void server_alone_has_no_memory_for_it(void **state)
     coordinator->clustered = false;
     assert_int_equal(co_recovery_init(coordinator), LEAT_OK);
     assert_null(coordinator->recovery);
+    co_collect_fini(coordinator); /* of a server alone, at its end */
     co_recovery_advance(coordinator);
     struct leat_collect collect = {.attempt = 0};
     co_recovery_rows(coordinator, 10, &collect);
