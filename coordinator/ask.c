@@ -2,8 +2,7 @@
 /* How the coordinator stands, asked for by others. */
 #include "base/assert.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/membership/status.h"
+#include "coordinator/membership/actor.h"
 #include "coordinator/recovery/recovery.h"
 
 void leat_coordinator_status(const struct leat_coordinator *coordinator,
@@ -28,7 +27,7 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     struct leat_coordinator_ask *ask = LEAT_CONTAINER(mail, struct leat_coordinator_ask, mail);
     leat_coordinator_status(coordinator, ask->status);
     ask->mail.deliver = ask_answered;
-    const struct leat_post *post = coordinator->env->post;
+    const struct leat_post *post = co_env(coordinator)->post;
     post->send(post->ctx, ask->from, &ask->mail);
 }
 

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 struct leat_coordinator_seen leat_coordinator_see(const struct leat_coordinator *coordinator)
 {
@@ -15,7 +15,7 @@ struct leat_coordinator_seen leat_coordinator_see(const struct leat_coordinator 
     return (struct leat_coordinator_seen){
         .leads = leads,
         .recovers = leads && it,
-        .ready = coordinator->ready,
+        .ready = co_ready(coordinator),
         .incarnation = coordinator->incarnation,
         .applied = coordinator->applied,
         .ping = coordinator->detect.number,

@@ -98,7 +98,7 @@ static void return_tell(const struct leat_coordinator *coordinator,
                         const struct leat_node_info *node, const struct co_watch *before,
                         uint64_t now_us)
 {
-    if (!co_leads(coordinator) || !coordinator->ready || node->crashed ||
+    if (!co_leads(coordinator) || !co_ready(coordinator) || node->crashed ||
         node->state != LEAT_NODE_UP || node->incarnation == coordinator->incarnation)
         return;
     if (before->heard)
@@ -219,7 +219,7 @@ static void nodes_watch(struct leat_coordinator *coordinator)
         struct co_watch *watch = &coordinator->watch[i];
         if (!node->node_address[0]) continue; /* an embedded node of an earlier version */
         watch_update(coordinator, i, now_us);
-        if (!co_leads(coordinator) || !coordinator->ready || node->crashed ||
+        if (!co_leads(coordinator) || !co_ready(coordinator) || node->crashed ||
             node->state == LEAT_NODE_GONE || node->incarnation == coordinator->incarnation)
             continue;
         if (watch->dead)
@@ -392,7 +392,7 @@ void co_detect_refused(struct leat_coordinator *coordinator, uint64_t incarnatio
             coordinator->watch[i].incarnation == incarnation &&
             !co_peer_of_incarnation(coordinator, incarnation)) {
             coordinator->watch[i].dead = true;
-            if (co_leads(coordinator) && coordinator->ready) nodes_watch(coordinator);
+            if (co_leads(coordinator) && co_ready(coordinator)) nodes_watch(coordinator);
         }
     if (voter_id != 0 && voter_id == coordinator->detect.leader &&
         !co_peer_of_voter(coordinator, voter_id))
@@ -477,7 +477,7 @@ static void round_expired(struct leat_timer *timer)
      * that does not come, until raft's own clock ends this. So the leader itself says that it is deaf; but not just
      * after its election: while a cluster forms, a new leader may not know the names of all voters yet. */
     uint64_t elected_us = LEAT_BUG(ELECTED_WITHOUT_MAJORITY) ? 0 : co_suspect_us(coordinator);
-    it->deaf = co_leads(coordinator) && coordinator->ready &&
+    it->deaf = co_leads(coordinator) && co_ready(coordinator) &&
                now_us > coordinator->leads_since_us + elected_us &&
                !majority_answers(coordinator, it->judged_us, false);
     leader_watch(coordinator, now_us);

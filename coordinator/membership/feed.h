@@ -10,7 +10,6 @@ void co_feed_wanted(struct leat_coordinator *coordinator, struct co_peer *peer, 
 void co_feed_advance(struct leat_coordinator *coordinator);
 void co_feed_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer);
 void co_feed_tick(struct leat_coordinator *coordinator);
-void co_feed_behind(struct leat_coordinator *coordinator, struct co_peer *leader, uint64_t index);
 void co_feed_entries(struct leat_coordinator *coordinator, struct co_peer *peer,
                      const struct leat_frame *frame, const struct leat_link_ticket *ticket);
 void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer,

@@ -15,22 +15,17 @@ void co_peers_want(struct leat_coordinator *coordinator);
 /** Tries the node's address at once, if the node is up and its link is down. */
 void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_info *node);
 void co_address_want(struct leat_coordinator *coordinator, const char *address);
-/** Sends this node's STATE to all peers; always: also if nothing has changed. */
-void co_state_tell(struct leat_coordinator *coordinator, bool always);
 /** Takes a peer's STATE. If the STATE is malformed, or names another node, the peer's link is cut. */
 void co_state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                    const struct leat_frame *frame);
 
 /* who.c */
 struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id);
-struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uint64_t incarnation);
 struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name);
 struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address);
-/** The leader, by the peers' states; NULL: none, or this node. */
-struct co_peer *co_peer_leader(struct leat_coordinator *coordinator);
 enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
 
-/* serve.c */
+/* serve.c: all but recovery */
 extern const struct co_peer_events co_serve_events;
 
 #endif

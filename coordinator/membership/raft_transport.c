@@ -75,7 +75,7 @@ static void forgotten_watch(struct leat_coordinator *coordinator,
     bool lacks =
         append->n_entries == 0 && append->leader_commit > last && append->prev_log_index == last;
     /* With a full disk, or while a snapshot comes, it may stand still for other reasons. */
-    bool waits = coordinator->drive.installing || coordinator->receive.id != 0 ||
+    bool waits = leat_raft_drive_installs(&coordinator->drive) || coordinator->receive.id != 0 ||
                  coordinator->drive.log.full;
     if (!lacks || waits || coordinator->forgotten.last != last ||
         coordinator->forgotten.term != append->term)

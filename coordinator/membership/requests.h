@@ -10,8 +10,6 @@ void co_requests_init(struct leat_coordinator *coordinator);
 /** Sends all requests again that were sent and are not applied. */
 void co_requests_again(struct leat_coordinator *coordinator);
 void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why);
-/** A request of the coordinator's own. */
-void co_request_queue(struct leat_coordinator *coordinator, struct leat_coordinate *request);
 void co_request_answer(struct leat_coordinator *coordinator, struct leat_coordinate *request);
 void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordinate *request,
                        leat_err rc, const char *why);

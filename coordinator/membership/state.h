@@ -3,33 +3,15 @@
 #ifndef LEAT_COORDINATOR_MEMBERSHIP_STATE_H
 #define LEAT_COORDINATOR_MEMBERSHIP_STATE_H
 
+#include "base/assert.h"
 #include "base/shares.h"
-#include "coordinator/membership/coordinate.h"
+#include "coordinator/membership/actor.h"
+#include "coordinator/membership/services.h"
 #include "coordinator/metadata/machine.h"
 #include "coordinator/raft/drive.h"
 #include "link/link.h"
 
-/* Kinds of frames between coordinators: docs/cluster-protocol.md. Permitted senders: membership/rights.c. */
-enum co_kind {
-    CO_KIND_STATE = LEAT_NODE_KIND_COORDINATOR, /* 272 */
-    CO_KIND_RAFT = 273,
-    CO_KIND_INSTALL = 274,
-    CO_KIND_FORM = 275,
-    CO_KIND_SUBMIT = 276,
-    CO_KIND_FEED = 277,
-    CO_KIND_ENTRIES = 278,
-    CO_KIND_SNAPSHOT = 279,
-    CO_KIND_JOIN = 280,
-    CO_KIND_ADMIN = 281,
-    CO_KIND_PING = 282,
-    CO_KIND_COLLECT = 283,
-    CO_KIND_PULL = 284,
-    CO_KIND_LOST = 285,
-    CO_KIND_PONG = 286,
-    CO_KIND_RECOVERY = 287,
-};
 enum {
-    CO_TICK_US = 100 * 1000, /* of a clustered coordinator */
     CO_WAIT_TELL_US =
         3 * 1000 * 1000, /* a start that waits for voters logs this after so long ... */
     CO_WAIT_TELL_AGAIN_US = 60 * 1000 * 1000, /* ... and again after so long */
@@ -156,6 +138,14 @@ struct co_peer_events {
     void (*on_reset)(struct leat_coordinator *coordinator, struct co_peer *peer);
 };
 
+/* How far this coordinator has come since it was opened (README.md, "A start"). */
+enum co_start {
+    CO_START_OPENED, /* its tables are read */
+    CO_START_TOLD,   /* on_stream was called for all streams of the tables */
+    CO_START_ASKS,   /* ready_request is on its way to the leader */
+    CO_START_READY,  /* everything that was committed before the start is applied here */
+};
+
 struct leat_coordinator {
     const struct leat_env *env;
     struct leat_coordinator_options options;
@@ -163,10 +153,9 @@ struct leat_coordinator {
     struct leat_raft_drive drive;
     struct leat_machine machine;
     struct leat_timer begin_timer, tick_timer;
-    bool clustered; /* has a node address */
-    bool votes;     /* raft runs here */
-    bool begun;     /* on_stream was called for all streams of the tables */
-    bool ready;
+    bool clustered;        /* has a node address */
+    bool votes;            /* raft runs here */
+    enum co_start start;   /* co_start_enter() */
     uint64_t wait_tell_us; /* when to log next which voters a start waits for; 0: not begun */
     bool current;          /* a learner that has asked a voter for entries */
     uint64_t applied;
@@ -182,7 +171,7 @@ struct leat_coordinator {
     struct leat_coordinate *adopting;
     unsigned adopt_tries;
     struct leat_coordinate ready_request, watch_request;
-    bool ready_asked, watching;
+    bool watching;
     /* A SUBMIT is under way to this leader; a call to an earlier one, if its answer still comes,
      * means nothing any more. */
     struct co_peer *submitting_to;
@@ -222,23 +211,24 @@ struct leat_coordinator {
     uint8_t *feed_in;
     size_t feed_in_total, feed_in_offset;
     uint64_t feed_in_index, fed_us;
-    /* COLLECTs and PULLs of the leader that this node has not answered. */
-    struct leat_list collects, pullings;
-    unsigned collecting_count, pulling_count;
     uint64_t complaints, complained_us; /* about peers that send what they have no right to */
     struct co_recovery *recovery;       /* NULL: a server alone */
+    co_recovery_request_fn *on_recovery;
     /* Names of voters that a voter sent. The last member: a read behind the names is a read behind the coordinator,
      * which the address sanitizer sees. */
     char introduced[CO_INTRODUCED_MAX][LEAT_NODE_NAME_BYTES_MAX + 1];
 };
 
-static inline uint64_t co_now(const struct leat_coordinator *coordinator)
+static inline void co_start_enter(struct leat_coordinator *coordinator, enum co_start to)
 {
-    return coordinator->env->clock->now_us(coordinator->env->clock->ctx);
-}
-static inline bool co_leads(const struct leat_coordinator *coordinator)
-{
-    return coordinator->votes && leat_raft_drive_leads(&coordinator->drive);
+    static const unsigned follow[] = {
+        [CO_START_OPENED] = 1u << CO_START_TOLD,
+        [CO_START_TOLD] = 1u << CO_START_ASKS,
+        [CO_START_ASKS] = 1u << CO_START_TOLD | 1u << CO_START_READY,
+        [CO_START_READY] = 0,
+    };
+    LEAT_ASSERT(follow[coordinator->start] & 1u << to);
+    coordinator->start = to;
 }
 
 #endif

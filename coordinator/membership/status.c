@@ -122,7 +122,7 @@ static void awaited_list(struct leat_coordinator *coordinator, char *out, size_t
 void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    if (coordinator->ready || coordinator->forgot || !coordinator->links) return;
+    if (co_ready(coordinator) || coordinator->forgot || !coordinator->links) return;
     bool first = coordinator->wait_tell_us == 0;
     if (!first && now_us < coordinator->wait_tell_us) return;
     coordinator->wait_tell_us = now_us + (first ? CO_WAIT_TELL_US : CO_WAIT_TELL_AGAIN_US);
@@ -163,7 +163,7 @@ void co_status_fill(struct leat_coordinator *coordinator, struct leat_coordinato
     snprintf(out->why, sizeof out->why, "%s", trouble(coordinator));
     out->applied_index = coordinator->applied;
     out->voter_id = coordinator->voter_id;
-    out->ready = coordinator->ready;
+    out->ready = co_ready(coordinator);
     memcpy(out->cluster_id, machine->cluster_id, sizeof out->cluster_id);
     if (coordinator->votes) {
         raft_id leader = 0;

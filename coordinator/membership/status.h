@@ -6,8 +6,6 @@
 #include "coordinator/membership/state.h"
 
 /* status.c */
-/** All fields but `recovery`. */
-void co_status_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out);
 /** Logs which voters this start waits for. */
 void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us);
 /** Why requests that wait for the leader get no answer, and what helps: for the requester. before: the text's

@@ -8,7 +8,6 @@
 /* self.c */
 const char *co_own_name(const struct leat_coordinator *coordinator);
 bool co_cluster_known(const struct leat_coordinator *coordinator);
-bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
 /** Whether this node gets its tables from a voter: it does not vote, or not yet. */
 bool co_learns(const struct leat_coordinator *coordinator);
 /** Raft begins to run here, after forming or joining. */

@@ -177,14 +177,6 @@ struct leat_machine_stream *leat_machine_stream_find(const struct leat_machine *
                                                      uint32_t id);
 struct leat_machine_stream *leat_machine_name_find(struct leat_machine *machine, const char *name,
                                                    size_t bytes);
-/* metadata/tables.c, for apply and restore. */
-leat_err leat_machine_stream_add(struct leat_machine *machine, struct leat_stream_desc *desc,
-                                 struct leat_machine_log **out_logs) LEAT_NODISCARD;
-void leat_machine_stream_drop(struct leat_machine *machine, struct leat_machine_stream *stream);
-struct leat_stream_desc *leat_machine_desc_create(uint32_t id, const char *name, size_t name_bytes,
-                                                  const struct leat_stream_settings *settings);
-/** The same again, to be changed before it is told. */
-struct leat_stream_desc *leat_machine_desc_copy(const struct leat_stream_desc *old);
 struct leat_machine_node *leat_machine_node_find(struct leat_machine *machine, const char *name,
                                                  size_t bytes);
 /** The node whose newest incarnation this is, or NULL. */
@@ -215,18 +207,6 @@ struct leat_machine_log *leat_machine_log_find(const struct leat_machine *machin
 uint32_t leat_machine_nodes_up(const struct leat_machine *machine);
 /** Has the node announced memory for so many logs beside its own? True for a node that announced nothing. */
 bool leat_machine_node_has_room(const struct leat_machine_node *node, uint64_t logs);
-/**
- * Is there memory for so many logs more, also without the node that has most, by the nodes' announcements when they
- * came up? A node without an announcement counts as the least of the other nodes; without any announcement nothing is
- * known, and the answer is yes. If false, result says why.
- *
- * SUBTLE: brokers check before they ask, each by its own tables. (1) Clients make streams through N nodes in the same
- * moment. (2) Each node finds room for them. (3) All are committed: N times as many as there is room for, and at the
- * next start every node has them again. So the check is repeated when entries are applied, in order, with numbers
- * that all voters have.
- */
-bool leat_machine_has_room(const struct leat_machine *machine, uint64_t more,
-                           struct leat_machine_result *result);
 /** Different hosts of nodes that are up: by configured host name, or else by node address without port. */
 uint32_t leat_machine_hosts_up(const struct leat_machine *machine);
 /** Bytes of a whole name are equal. */

@@ -26,6 +26,27 @@ leat_err leat_machine_apply_plain(struct leat_machine *machine, const uint8_t *b
 /** Note a change to what this owner (an index, or LEAT_OWNER_NONE) has. */
 void leat_machine_owner_changed(struct leat_machine *machine, uint16_t owner);
 
+/* tables.c, for apply and restore */
+leat_err leat_machine_stream_add(struct leat_machine *machine, struct leat_stream_desc *desc,
+                                 struct leat_machine_log **out_logs) LEAT_NODISCARD;
+void leat_machine_stream_drop(struct leat_machine *machine, struct leat_machine_stream *stream);
+struct leat_stream_desc *leat_machine_desc_create(uint32_t id, const char *name, size_t name_bytes,
+                                                  const struct leat_stream_settings *settings);
+/** The same again, to be changed before it is told. */
+struct leat_stream_desc *leat_machine_desc_copy(const struct leat_stream_desc *old);
+/**
+ * Is there memory for so many logs more, also without the node that has most, by the nodes' announcements when they
+ * came up? A node without an announcement counts as the least of the other nodes; without any announcement nothing is
+ * known, and the answer is yes. If false, result says why.
+ *
+ * SUBTLE: brokers check before they ask, each by its own tables. (1) Clients make streams through N nodes in the same
+ * moment. (2) Each node finds room for them. (3) All are committed: N times as many as there is room for, and at the
+ * next start every node has them again. So the check is repeated when entries are applied, in order, with numbers
+ * that all voters have.
+ */
+bool leat_machine_has_room(const struct leat_machine *machine, uint64_t more,
+                           struct leat_machine_result *result);
+
 /* apply_stream.c */
 leat_machine_apply_fn leat_machine_apply_form;
 leat_machine_apply_fn leat_machine_apply_stream_create;

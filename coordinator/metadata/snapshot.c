@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state machine's tables as bytes, and back: bodies.def has the fields. */
-#include "coordinator/metadata/entries.h"
+#include "coordinator/metadata/private.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of the state machine: streams by id and by name, nodes. */
-#include "coordinator/metadata/machine.h"
+#include "coordinator/metadata/private.h"
 
 #include <stdatomic.h>
 #include <string.h>

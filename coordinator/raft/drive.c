@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pump: see raft/drive.h. */
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -290,7 +290,7 @@ static void round_durable(void *owner, uint64_t index, leat_err rc)
         leat_raft_drive_fail(drive, rc, "raft's log can't be written");
         return;
     }
-    if (drive->installing) {
+    if (leat_raft_drive_installs(drive)) {
         leat_raft_drive_install_finish(
             drive); /* the round's entries are replaced by the snapshot */
         return;
@@ -371,7 +371,7 @@ void leat_raft_drive_turn_end(struct leat_raft_drive *drive)
     LEAT_ASSERT_OWNER(drive->hooks.owner);
     if (drive->failed != LEAT_OK || !drive->raft_open) return;
     commit_tell(drive);
-    if (!drive->installing) leat_raft_log_flush(&drive->log);
+    if (!leat_raft_drive_installs(drive)) leat_raft_log_flush(&drive->log);
     if (drive->log.writing || drive->log.full)
         leat_timer_start(drive->timers, &drive->mark_timer, LEAT_RAFT_MARK_AFTER_US);
 }

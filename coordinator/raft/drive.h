@@ -49,6 +49,15 @@ struct leat_raft_told {
     uint64_t index;
 };
 
+/* What becomes of the snapshot that is on its way to the disk (README.md, "Snapshots"). */
+enum leat_raft_snapshot_state {
+    LEAT_RAFT_SNAPSHOT_NONE,
+    LEAT_RAFT_SNAPSHOT_TAKES,       /* this voter's own is being saved */
+    LEAT_RAFT_SNAPSHOT_TAKES_FIRST, /* likewise, and a received snapshot is saved next */
+    LEAT_RAFT_SNAPSHOT_INSTALLS,    /* a received snapshot is being saved */
+    LEAT_RAFT_SNAPSHOT_SAVED, /* the received snapshot is saved, and a round is still written */
+};
+
 struct leat_raft_drive {
     const struct leat_env *env;
     struct leat_timers *timers;
@@ -63,13 +72,19 @@ struct leat_raft_drive {
     bool applying, led;
     leat_err failed;
     uint64_t snapshot_bytes_min, bytes_since_snapshot;
-    bool taking;                                /* a snapshot of ours is being saved */
-    bool installing, install_saved;             /* a snapshot that was received */
-    struct raft_snapshot_metadata install_meta; /* its configuration is the drive's */
+    enum leat_raft_snapshot_state snapshot_state; /* leat_raft_drive_snapshot_enter() */
+    struct raft_snapshot_metadata
+        install_meta; /* of the received one; its configuration is the drive's */
     struct raft_buffer install_chunk;
     struct raft_entry *fill; /* scratch for messages */
     size_t fill_capacity;
 };
+
+/** A received snapshot is to take the place of log and tables. */
+static inline bool leat_raft_drive_installs(const struct leat_raft_drive *drive)
+{
+    return drive->snapshot_state >= LEAT_RAFT_SNAPSHOT_TAKES_FIRST;
+}
 
 struct leat_raft_drive_options {
     uint64_t id; /* of this voter, >= 1 */
@@ -129,25 +144,5 @@ void leat_raft_drive_turn_end(struct leat_raft_drive *drive);
 bool leat_raft_drive_leads(const struct leat_raft_drive *drive);
 /** A round is in flight or wanted. */
 bool leat_raft_drive_busy(const struct leat_raft_drive *drive);
-
-/* Between raft/drive.c, raft/drive_open.c and raft/drive_snapshot.c. */
-/** Event in, updates done. Refusals are LEAT_E_NOT_LEADER, LEAT_E_AGAIN and, of a submit, LEAT_E_NO_MEMORY;
- * any other failure has stopped the drive. */
-leat_err leat_raft_drive_step(struct leat_raft_drive *drive, struct raft_event *event);
-/** Timers and completions of the log become events. */
-void leat_raft_drive_events_set(struct leat_raft_drive *drive);
-void leat_raft_drive_timer_arm(struct leat_raft_drive *drive);
-/** What raft wants to know of the stored snapshot. The configuration is the caller's. false: it does not
- * decode, or no memory. */
-bool leat_raft_drive_snapshot_meta(const struct leat_raft_drive *drive,
-                                   struct raft_snapshot_metadata *out_meta) LEAT_NODISCARD;
-/** Take a snapshot if enough has been applied since the last one. */
-void leat_raft_drive_snapshot_maybe(struct leat_raft_drive *drive);
-/** leat_raft_log.on_snapshot. */
-void leat_raft_drive_snapshot_saved(void *owner, leat_err rc);
-/** A snapshot was received: it is stored, and then takes the place of the tables and of the log. */
-void leat_raft_drive_install_take(struct leat_raft_drive *drive, const struct raft_update *update);
-/** Its last step, once it is stored and no round is in flight; else nothing. */
-void leat_raft_drive_install_finish(struct leat_raft_drive *drive);
 
 #endif

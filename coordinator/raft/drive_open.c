@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a drive begins and ends. */
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -137,7 +137,7 @@ void leat_raft_drive_close(struct leat_raft_drive *drive)
         leat_node_log_warn("coordinator: the disk failed on the way out");
     leat_timer_stop(drive->timers, &drive->raft_timer);
     leat_timer_stop(drive->timers, &drive->mark_timer);
-    if (drive->installing) {
+    if (leat_raft_drive_installs(drive)) {
         raft_configuration_close(&drive->install_meta.configuration);
         raft_free(drive->install_chunk.base);
     }

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/node_log.h"
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 
 static leat_err conf_copy(const struct raft_configuration *configuration, uint8_t **out_bytes,
                           size_t *out_count)
@@ -42,7 +42,7 @@ static void snapshot_take(struct leat_raft_drive *drive)
         leat_node_log_warn("coordinator: no snapshot now: %s", leat_err_text(rc));
         return;
     }
-    drive->taking = true;
+    leat_raft_drive_snapshot_enter(drive, LEAT_RAFT_SNAPSHOT_TAKES);
     leat_raft_log_snapshot_save(&drive->log, &snapshot);
 }
 
@@ -51,7 +51,7 @@ void leat_raft_drive_snapshot_maybe(struct leat_raft_drive *drive)
     LEAT_ASSERT_OWNER(drive->hooks.owner);
     uint64_t wanted = drive->snapshot_bytes_min;
     if (wanted < 2 * drive->log.snapshot.data_bytes) wanted = 2 * drive->log.snapshot.data_bytes;
-    if (drive->failed != LEAT_OK || drive->log.saving || drive->installing ||
+    if (drive->failed != LEAT_OK || drive->log.saving || leat_raft_drive_installs(drive) ||
         drive->bytes_since_snapshot < wanted || drive->applied < raft_commit_index(&drive->raft))
         return;
     snapshot_take(drive);
@@ -85,7 +85,6 @@ static uint64_t trailing_first(const struct leat_raft_drive *drive)
 
 static void snapshot_taken(struct leat_raft_drive *drive, leat_err rc)
 {
-    drive->taking = false;
     if (rc != LEAT_OK) {
         leat_node_log_warn("coordinator: a snapshot failed: %s", leat_err_text(rc));
         return;
@@ -121,18 +120,18 @@ static void install_begin(struct leat_raft_drive *drive)
 void leat_raft_drive_install_take(struct leat_raft_drive *drive, const struct raft_update *update)
 {
     LEAT_ASSERT_OWNER(drive->hooks.owner);
-    drive->installing = true;
-    drive->install_saved = false;
     drive->install_meta = update->snapshot.metadata;
     drive->install_chunk = update->snapshot.chunk;
-    /* A snapshot that is being taken goes first. */
-    if (!drive->log.saving) install_begin(drive);
+    bool takes = drive->snapshot_state == LEAT_RAFT_SNAPSHOT_TAKES; /* its own goes first */
+    leat_raft_drive_snapshot_enter(drive, takes ? LEAT_RAFT_SNAPSHOT_TAKES_FIRST
+                                                : LEAT_RAFT_SNAPSHOT_INSTALLS);
+    if (!takes) install_begin(drive);
 }
 
 void leat_raft_drive_install_finish(struct leat_raft_drive *drive)
 {
     LEAT_ASSERT_OWNER(drive->hooks.owner);
-    if (!drive->install_saved || drive->log.writing) return;
+    if (drive->snapshot_state != LEAT_RAFT_SNAPSHOT_SAVED || drive->log.writing) return;
     leat_err rc = leat_raft_log_reset(&drive->log, drive->install_meta.index + 1);
     if (rc == LEAT_OK)
         rc = drive->hooks.restore(drive->hooks.owner, drive->install_chunk.base,
@@ -143,7 +142,7 @@ void leat_raft_drive_install_finish(struct leat_raft_drive *drive)
     }
     raft_free(drive->install_chunk.base);
     drive->install_chunk.base = NULL;
-    drive->installing = false;
+    leat_raft_drive_snapshot_enter(drive, LEAT_RAFT_SNAPSHOT_NONE);
     drive->applied = drive->install_meta.index;
     drive->bytes_since_snapshot = 0;
     struct raft_event event = {.type = RAFT_PERSISTED_SNAPSHOT};
@@ -156,15 +155,18 @@ void leat_raft_drive_snapshot_saved(void *owner, leat_err rc)
 {
     struct leat_raft_drive *drive = owner;
     if (drive->failed != LEAT_OK) return;
-    if (drive->taking) {
+    bool next = drive->snapshot_state == LEAT_RAFT_SNAPSHOT_TAKES_FIRST;
+    if (next || drive->snapshot_state == LEAT_RAFT_SNAPSHOT_TAKES) {
+        leat_raft_drive_snapshot_enter(drive, next ? LEAT_RAFT_SNAPSHOT_INSTALLS
+                                                   : LEAT_RAFT_SNAPSHOT_NONE);
         snapshot_taken(drive, rc);
-        if (drive->installing && drive->failed == LEAT_OK) install_begin(drive);
+        if (next && drive->failed == LEAT_OK) install_begin(drive);
         return;
     }
     if (rc != LEAT_OK) {
         leat_raft_drive_fail(drive, rc, "a received snapshot can't be stored");
         return;
     }
-    drive->install_saved = true;
+    leat_raft_drive_snapshot_enter(drive, LEAT_RAFT_SNAPSHOT_SAVED);
     leat_raft_drive_install_finish(drive);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage: reading at start, and telling a torn end from damage. */
-#include "coordinator/raft/log.h"
+#include "coordinator/raft/private.h"
 
 #include <inttypes.h>
 #include <raft.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage: writing. See raft/log.h for the layout and raft/load.c for reading. */
-#include "coordinator/raft/log.h"
+#include "coordinator/raft/private.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -154,57 +154,11 @@ leat_err leat_raft_log_compact(struct leat_raft_log *log, uint64_t index) LEAT_N
  * may be in flight. Blocks. */
 leat_err leat_raft_log_reset(struct leat_raft_log *log, uint64_t index) LEAT_NODISCARD;
 
-/* Between raft/log.c, raft/load.c and raft/snapshot.c. */
+/** One operation on a file, done on return. out_done: bytes read or written; may be NULL. Blocks. */
 leat_err leat_raft_io(const struct leat_disk *disk, enum leat_disk_kind kind,
                       struct leat_file *file, uint64_t offset, void *buffer, size_t bytes,
                       size_t *out_done) LEAT_NODISCARD;
-leat_err leat_raft_log_segments_load(struct leat_raft_log *log, const uint64_t *numbers,
-                                     size_t count, struct leat_error *error) LEAT_NODISCARD;
-leat_err leat_raft_snapshot_load(struct leat_raft_log *log, uint64_t index,
-                                 struct leat_error *error) LEAT_NODISCARD;
-void leat_raft_snapshot_fini(struct leat_raft_snapshot *snapshot);
-leat_err leat_raft_vote_write(struct leat_raft_log *log) LEAT_NODISCARD;
-void leat_raft_entries_cut(struct leat_raft_log *log, uint64_t from_index);
-leat_err leat_raft_entries_push(struct leat_raft_log *log, uint64_t term, uint32_t type,
-                                const void *data, size_t bytes) LEAT_NODISCARD;
-leat_err leat_raft_segment_push(struct leat_raft_log *log,
-                                struct leat_raft_segment segment) LEAT_NODISCARD;
-void leat_raft_path(char out[64], const char *kind, uint64_t number);
 /** Can libraft be given these bytes as a configuration? raft/conf.c. Thread: any. */
 bool leat_raft_configuration_valid(const uint8_t *bytes, size_t count) LEAT_NODISCARD;
-
-/* Layouts. */
-struct leat_raft_segment_header {
-    uint32_t magic, crc; /* CRC-32C of everything after it */
-    uint32_t version, zero32;
-    uint64_t number;
-    uint64_t previous_end; /* of segment number - 1; 0: there is none to look for */
-    uint64_t zero64[4];
-};
-_Static_assert(sizeof(struct leat_raft_segment_header) == LEAT_RAFT_HEADER_BYTES, "layout");
-struct leat_raft_round_header {
-    uint32_t magic, crc; /* CRC-32C of everything after it in this header */
-    uint64_t segment, at;
-    uint32_t bytes, count; /* of the frames */
-    uint64_t first_index;
-    uint64_t zero64;
-};
-_Static_assert(sizeof(struct leat_raft_round_header) == LEAT_RAFT_ROUND_HEADER_BYTES, "layout");
-struct leat_raft_frame_header {
-    uint32_t bytes, crc; /* CRC-32C of the rest of this header and of the data */
-    uint64_t term, index;
-    uint32_t type, zero32;
-};
-_Static_assert(sizeof(struct leat_raft_frame_header) == LEAT_RAFT_FRAME_HEADER_BYTES, "layout");
-enum {
-    LEAT_RAFT_SEGMENT_MAGIC = 0x4746524c, /* "LRFG" */
-    LEAT_RAFT_ROUND_MAGIC = 0x4446524c,   /* "LRFD" */
-    LEAT_RAFT_VOTE_MAGIC = 0x5646524c,    /* "LRFV" */
-    LEAT_RAFT_SNAPSHOT_MAGIC = 0x5346524c,
-    LEAT_RAFT_FORMAT_VERSION = 1,
-};
-/** CRC-32C of a header struct past its magic and crc fields. */
-uint32_t leat_raft_header_crc(const void *header, size_t bytes);
-uint32_t leat_raft_frame_crc(const struct leat_raft_frame_header *frame, const void *data);
 
 #endif

@@ -4,7 +4,7 @@
  * {magic, CRC, version, index, term, configuration's index, bytes of configuration and data, CRC of
  * both} + configuration + data. Written under another name, synced, renamed, the directory synced:
  * a file under its own name is whole, and whatever fails its check afterwards is damage. */
-#include "coordinator/raft/log.h"
+#include "coordinator/raft/private.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,9 +4,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "coordinator/membership/peers.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "wire/row.h"
 
 enum {
@@ -31,8 +29,8 @@ static struct asking *asking_make(struct leat_coordinator *coordinator, uint32_t
     struct asking *it = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it + bytes);
     if (!it) return NULL;
     it->coordinator = coordinator;
-    it->incarnation = coordinator->machine.nodes[node].info.incarnation;
-    it->attempt = coordinator->recovery->attempt;
+    it->incarnation = co_tables(coordinator)->nodes[node].info.incarnation;
+    it->attempt = co_recovery_of(coordinator)->attempt;
     return it;
 }
 
@@ -48,7 +46,7 @@ static leat_err asking_send(struct asking *it, const struct leat_msg_writer *con
     it->call.payload = &it->iov;
     it->call.payload_count = 1;
     it->call.owner = it;
-    leat_err rc = peer ? leat_link_call(peer->link, &it->call) : LEAT_E_CLOSED;
+    leat_err rc = peer ? leat_link_call(co_peer_link(peer), &it->call) : LEAT_E_CLOSED;
     if (rc != LEAT_OK) leat_mem_free(it);
     return rc;
 }
@@ -94,7 +92,7 @@ static void asked_write(struct leat_msg_writer *writer, const struct co_recovery
 
 static leat_err collect_here(struct leat_coordinator *coordinator)
 {
-    const struct co_recovery *recovery = coordinator->recovery;
+    const struct co_recovery *recovery = co_recovery_of(coordinator);
     struct co_streamlet *refs =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, recovery->streamlet_count, sizeof *refs);
     if (!refs) return LEAT_E_NO_MEMORY;
@@ -109,7 +107,7 @@ static leat_err collect_here(struct leat_coordinator *coordinator)
 
 static leat_err collect_there(struct leat_coordinator *coordinator, uint32_t node)
 {
-    const struct co_recovery *recovery = coordinator->recovery;
+    const struct co_recovery *recovery = co_recovery_of(coordinator);
     size_t bytes = 32 + recovery->crashed_count * CRASHED_BYTES_MAX +
                    (size_t)recovery->streamlet_count * STREAMLET_BYTES_MAX;
     struct asking *it = asking_make(coordinator, node, bytes);
@@ -128,11 +126,11 @@ static leat_err collect_there(struct leat_coordinator *coordinator, uint32_t nod
 void co_recovery_ask(struct leat_coordinator *coordinator, uint32_t node)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    uint64_t incarnation = coordinator->machine.nodes[node].info.incarnation;
-    leat_err rc = incarnation == coordinator->incarnation ? collect_here(coordinator)
-                                                          : collect_there(coordinator, node);
+    uint64_t incarnation = co_tables(coordinator)->nodes[node].info.incarnation;
+    leat_err rc = incarnation == co_incarnation(coordinator) ? collect_here(coordinator)
+                                                             : collect_there(coordinator, node);
     if (rc != LEAT_OK)
-        rows_give(coordinator, incarnation, coordinator->recovery->attempt, rc, NULL);
+        rows_give(coordinator, incarnation, co_recovery_of(coordinator)->attempt, rc, NULL);
 }
 
 /* ---- pull ---- */
@@ -177,10 +175,10 @@ static bool source_has(const struct co_row *row, const struct co_task *task)
 static void pull_fill(struct leat_coordinator *coordinator, const struct co_task *task,
                       struct leat_pull *pull)
 {
-    struct co_recovery *recovery = coordinator->recovery;
+    struct co_recovery *recovery = co_recovery_of(coordinator);
     const struct co_recover_log *log = &recovery->logs[task->log];
     const struct leat_machine_stream *stream =
-        leat_machine_stream_find(&coordinator->machine, log->ref.stream);
+        leat_machine_stream_find(co_tables(coordinator), log->ref.stream);
     memset(pull, 0, sizeof *pull);
     pull->attempt = recovery->attempt;
     pull->log = log->ref;
@@ -192,7 +190,7 @@ static void pull_fill(struct leat_coordinator *coordinator, const struct co_task
     pull->durability = stream ? stream->desc->settings.durability : LEAT_DURABILITY_DISK;
     for (uint32_t i = 0; i < log->row_count && pull->source_count < LEAT_PULL_SOURCES_MAX; i++) {
         const struct co_row *row = &recovery->rows[log->row_first + i];
-        const struct leat_node_info *info = &coordinator->machine.nodes[row->node].info;
+        const struct leat_node_info *info = &co_tables(coordinator)->nodes[row->node].info;
         const struct co_row *last = i > 0 ? row - 1 : NULL;
         bool again = last && last->node == row->node && source_has(last, task);
         if (!source_has(row, task) || again || info->crashed) continue;
@@ -224,7 +222,8 @@ static leat_err pull_there(struct leat_coordinator *coordinator, uint32_t node,
     if (!it) return LEAT_E_NO_MEMORY;
     struct leat_msg_writer control, payload;
     leat_msg_writer_init(&control, it->control, sizeof it->control);
-    co_attempt_said_write(&control, &(struct co_attempt_said){coordinator->recovery->attempt});
+    co_attempt_said_write(&control,
+                          &(struct co_attempt_said){co_recovery_of(coordinator)->attempt});
     leat_msg_writer_init(&payload, it->payload, bytes);
     co_pulls_said_write(&payload, count);
     for (uint32_t i = 0; i < count; i++)
@@ -238,17 +237,17 @@ static leat_err pull_there(struct leat_coordinator *coordinator, uint32_t node,
 void co_recovery_pull(struct leat_coordinator *coordinator, uint32_t node)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *recovery = coordinator->recovery;
+    struct co_recovery *recovery = co_recovery_of(coordinator);
     uint32_t next = recovery->pulls[node].next, count = recovery->pulls[node].end - next;
     if (count == 0 || recovery->pulls[node].in_flight) return;
     if (count > CO_PULLS_MAX) count = CO_PULLS_MAX;
-    uint64_t incarnation = coordinator->machine.nodes[node].info.incarnation;
+    uint64_t incarnation = co_tables(coordinator)->nodes[node].info.incarnation;
     struct leat_pull *pulls = leat_mem_calloc(LEAT_MEM_COORDINATOR, count, sizeof *pulls);
     leat_err rc = LEAT_E_NO_MEMORY;
     recovery->pulls[node].in_flight = count;
     for (uint32_t i = 0; i < count && pulls; i++)
         pull_fill(coordinator, &recovery->tasks[next + i], &pulls[i]);
-    if (pulls && incarnation == coordinator->incarnation)
+    if (pulls && incarnation == co_incarnation(coordinator))
         rc = co_pull_add(coordinator, pulls, count, NULL);
     else if (pulls)
         rc = pull_there(coordinator, node, pulls, count);

@@ -6,9 +6,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "coordinator/membership/feed.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "wire/row.h"
 
 #define LEAT_ROWS "coordinator/recovery/bodies.def"
@@ -77,7 +75,7 @@ static void rows_answer(struct leat_coordinator *coordinator, const struct co_co
     const struct leat_collect *collect = &it->collect;
     if (collect->rc != LEAT_OK || collect->row_count > CO_COLLECT_ROWS_MAX) {
         leat_err rc = collect->rc != LEAT_OK ? collect->rc : LEAT_E_TOO_LARGE;
-        leat_link_answer_error(coordinator->links, &it->ticket, rc, leat_err_text(rc));
+        leat_link_answer_error(co_links(coordinator), &it->ticket, rc, leat_err_text(rc));
         return;
     }
     struct reply *reply = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *reply);
@@ -85,7 +83,7 @@ static void rows_answer(struct leat_coordinator *coordinator, const struct co_co
     if (reply) reply->bytes = rows_encode(collect->rows, collect->row_count, &bytes);
     if (!reply || !reply->bytes) {
         leat_mem_free(reply);
-        leat_link_answer_error(coordinator->links, &it->ticket, LEAT_E_NO_MEMORY,
+        leat_link_answer_error(co_links(coordinator), &it->ticket, LEAT_E_NO_MEMORY,
                                "no memory for the answer");
         return;
     }
@@ -99,7 +97,7 @@ static void rows_answer(struct leat_coordinator *coordinator, const struct co_co
                                               .payload_count = 1,
                                               .on_sent = reply_sent,
                                               .owner = reply};
-    if (leat_link_answer_send(coordinator->links, &it->ticket, &reply->answer) != LEAT_OK)
+    if (leat_link_answer_send(co_links(coordinator), &it->ticket, &reply->answer) != LEAT_OK)
         reply_sent(&reply->answer, LEAT_E_CLOSED);
 }
 
@@ -119,10 +117,10 @@ static void collecting_free(struct co_collecting *it)
 static void collecting_end(struct leat_coordinator *coordinator, struct co_collecting *it)
 {
     if (it->local)
-        co_recovery_rows(coordinator, coordinator->incarnation, &it->collect);
+        co_recovery_rows(coordinator, co_incarnation(coordinator), &it->collect);
     else
         rows_answer(coordinator, it);
-    coordinator->collecting_count--;
+    co_recovery_of(coordinator)->collecting_count--;
     collecting_free(it);
 }
 
@@ -147,7 +145,7 @@ static int log_order(const void *left, const void *right)
 /* The logs of the streamlets that were asked about, as the tables have them now. A deleted stream has none. */
 static leat_err logs_fill(struct leat_coordinator *coordinator, struct co_collecting *it)
 {
-    struct leat_machine *machine = &coordinator->machine;
+    struct leat_machine *machine = co_tables(coordinator);
     size_t count = 0;
     for (size_t pass = 0; pass < 2; pass++) {
         if (pass == 1) {
@@ -183,7 +181,7 @@ static bool crashes_committed(struct leat_coordinator *coordinator, const struct
     for (size_t i = 0; i < it->collect.crashed_count; i++) {
         const struct leat_crashed_node *said = &it->crashed[i];
         const struct leat_machine_node *node =
-            leat_machine_node_find(&coordinator->machine, said->name, strlen(said->name));
+            leat_machine_node_find(co_tables(coordinator), said->name, strlen(said->name));
         if (!node || node->info.incarnation < said->incarnation ||
             (node->info.incarnation == said->incarnation && !node->info.crashed))
             return false;
@@ -194,15 +192,16 @@ static bool crashes_committed(struct leat_coordinator *coordinator, const struct
 void co_collect_advance(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    LEAT_LIST_EACH(&coordinator->collects, at)
+    struct co_recovery *recovery = co_recovery_of(coordinator);
+    LEAT_LIST_EACH(&recovery->collects, at)
     {
         struct co_collecting *it = LEAT_CONTAINER(at, struct co_collecting, list);
-        if (it->told || coordinator->applied < it->index) continue;
+        if (it->told || co_applied(coordinator) < it->index) continue;
         it->told = true;
         it->collect.rc =
             crashes_committed(coordinator, it) ? logs_fill(coordinator, it) : LEAT_E_DENIED;
         if (it->collect.rc == LEAT_OK) {
-            coordinator->options.on_collect(coordinator->options.owner, &it->collect);
+            co_options(coordinator)->on_collect(co_options(coordinator)->owner, &it->collect);
             continue;
         }
         collecting_end(coordinator, it);
@@ -214,7 +213,7 @@ leat_err co_collect_add(struct leat_coordinator *coordinator, uint64_t attempt, 
                         const struct co_collect_asked *asked, const struct leat_link_ticket *ticket)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    if (coordinator->collecting_count == CO_COLLECTS_MAX) return LEAT_E_AGAIN;
+    if (co_recovery_of(coordinator)->collecting_count == CO_COLLECTS_MAX) return LEAT_E_AGAIN;
     struct co_collecting *it = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it);
     if (!it) return LEAT_E_NO_MEMORY;
     leat_list_init(&it->list);
@@ -237,8 +236,8 @@ leat_err co_collect_add(struct leat_coordinator *coordinator, uint64_t attempt, 
     it->index = index;
     it->local = ticket == NULL;
     if (ticket) it->ticket = *ticket;
-    coordinator->collecting_count++;
-    leat_list_push_back(&coordinator->collects, &it->list);
+    co_recovery_of(coordinator)->collecting_count++;
+    leat_list_push_back(&co_recovery_of(coordinator)->collects, &it->list);
     return LEAT_OK;
 }
 
@@ -282,12 +281,12 @@ void co_collect_take(struct leat_coordinator *coordinator, const struct leat_fra
         good = good && asked_read(&reader, &asked, crashed, streamlets);
         rc = good ? co_collect_add(coordinator, said.attempt, said.index, &asked, ticket)
                   : LEAT_E_INVALID;
-        struct leat_link *link = leat_link_of(coordinator->links, ticket);
+        struct leat_link *link = leat_link_of(co_links(coordinator), ticket);
         if (rc == LEAT_OK && link) co_feed_behind(coordinator, leat_link_user(link), said.index);
     }
     leat_mem_free(crashed);
     leat_mem_free(streamlets);
-    if (rc != LEAT_OK) leat_link_answer_error(coordinator->links, ticket, rc, leat_err_text(rc));
+    if (rc != LEAT_OK) leat_link_answer_error(co_links(coordinator), ticket, rc, leat_err_text(rc));
 }
 
 /* ---- pulling ---- */
@@ -317,7 +316,7 @@ static void pulls_answer(struct leat_coordinator *coordinator, const struct co_p
     for (uint32_t i = 0; i < it->count; i++)
         leat_msg_write_u64(&writer, (uint64_t)it->pulls[i].pull.rc);
     LEAT_ASSERT(!writer.overflow);
-    leat_link_answer(coordinator->links, &it->ticket, bytes, writer.used);
+    leat_link_answer(co_links(coordinator), &it->ticket, bytes, writer.used);
 }
 
 static void pulling_end(struct leat_coordinator *coordinator, struct co_pulling *it)
@@ -325,11 +324,11 @@ static void pulling_end(struct leat_coordinator *coordinator, struct co_pulling 
     leat_err codes[CO_PULLS_MAX];
     for (uint32_t i = 0; i < it->count; i++)
         codes[i] = it->pulls[i].pull.rc;
-    coordinator->pulling_count--;
+    co_recovery_of(coordinator)->pulling_count--;
     leat_list_remove(&it->list);
     if (it->local)
-        co_recovery_pulled(coordinator, coordinator->incarnation, it->pulls[0].pull.attempt, codes,
-                           it->count);
+        co_recovery_pulled(coordinator, co_incarnation(coordinator), it->pulls[0].pull.attempt,
+                           codes, it->count);
     else
         pulls_answer(coordinator, it);
     leat_mem_free(it);
@@ -354,22 +353,22 @@ leat_err co_pull_add(struct leat_coordinator *coordinator, const struct leat_pul
 {
     LEAT_ASSERT_OWNER(coordinator);
     LEAT_ASSERT(count > 0 && count <= CO_PULLS_MAX);
-    if (coordinator->pulling_count == CO_PULLINGS_MAX) return LEAT_E_AGAIN;
+    if (co_recovery_of(coordinator)->pulling_count == CO_PULLINGS_MAX) return LEAT_E_AGAIN;
     struct co_pulling *it =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it + count * sizeof it->pulls[0]);
     if (!it) return LEAT_E_NO_MEMORY;
     it->local = ticket == NULL;
     if (ticket) it->ticket = *ticket;
     it->count = count;
-    coordinator->pulling_count++;
-    leat_list_push_back(&coordinator->pullings, &it->list);
+    co_recovery_of(coordinator)->pulling_count++;
+    leat_list_push_back(&co_recovery_of(coordinator)->pullings, &it->list);
     for (uint32_t i = 0; i < count; i++) {
         it->pulls[i].pull = pulls[i];
         it->pulls[i].of = it;
     }
     /* No answer comes inside the call: answers come by message. */
     for (uint32_t i = 0; i < count; i++)
-        coordinator->options.on_pull(coordinator->options.owner, &it->pulls[i].pull);
+        co_options(coordinator)->on_pull(co_options(coordinator)->owner, &it->pulls[i].pull);
     return LEAT_OK;
 }
 
@@ -423,14 +422,16 @@ void co_pull_take(struct leat_coordinator *coordinator, const struct leat_frame 
     struct leat_pull *pulls = leat_mem_calloc(LEAT_MEM_COORDINATOR, CO_PULLS_MAX, sizeof *pulls);
     leat_err rc = pulls ? pulls_take(coordinator, frame, pulls, ticket) : LEAT_E_NO_MEMORY;
     leat_mem_free(pulls);
-    if (rc != LEAT_OK) leat_link_answer_error(coordinator->links, ticket, rc, leat_err_text(rc));
+    if (rc != LEAT_OK) leat_link_answer_error(co_links(coordinator), ticket, rc, leat_err_text(rc));
 }
 
 void co_collect_fini(struct leat_coordinator *coordinator)
 {
-    while (!leat_list_empty(&coordinator->collects))
-        collecting_free(LEAT_CONTAINER(coordinator->collects.next, struct co_collecting, list));
+    struct co_recovery *recovery = co_recovery_of(coordinator);
+    if (!recovery) return;
+    while (!leat_list_empty(&recovery->collects))
+        collecting_free(LEAT_CONTAINER(recovery->collects.next, struct co_collecting, list));
     struct leat_list *at;
-    while ((at = leat_list_pop_front(&coordinator->pullings)))
+    while ((at = leat_list_pop_front(&recovery->pullings)))
         leat_mem_free(LEAT_CONTAINER(at, struct co_pulling, list));
 }

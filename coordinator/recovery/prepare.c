@@ -9,9 +9,8 @@
 #include "base/bug.h"
 #include "base/log_rows.h"
 #include "base/mem.h"
-#include "coordinator/membership/state.h"
 #include "coordinator/metadata/assign.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 enum {
     LOG_ROWS_MAX = LEAT_TAIL_ROWS_MAX, /* of one log; more are not looked at */
@@ -36,7 +35,7 @@ static size_t row_find(const struct co_recovery *it, struct leat_log_ref ref)
 
 static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node)
 {
-    const struct leat_node_info *info = &coordinator->machine.nodes[node].info;
+    const struct leat_node_info *info = &co_tables(coordinator)->nodes[node].info;
     return info->state == LEAT_NODE_UP && !info->crashed;
 }
 
@@ -70,23 +69,24 @@ static void wait_tell(struct leat_coordinator *coordinator, struct co_recover_lo
                       const char *why)
 {
     const struct leat_machine_stream *stream =
-        leat_machine_stream_find(&coordinator->machine, log->ref.stream);
+        leat_machine_stream_find(co_tables(coordinator), log->ref.stream);
     uint16_t index = LEAT_OWNER_NONE;
     char more[304];
     if (stream && stream->desc->settings.copies == 1) index = stream->owners[log->ref.streamlet];
-    if (index == LEAT_OWNER_NONE || coordinator->machine.nodes[index].info.state == LEAT_NODE_UP) {
+    if (index == LEAT_OWNER_NONE ||
+        co_tables(coordinator)->nodes[index].info.state == LEAT_NODE_UP) {
         co_recovery_wait(coordinator, log, why);
         return;
     }
     snprintf(more, sizeof more, "it has one copy, and node %.64s, which served it, is down; %.150s",
-             coordinator->machine.nodes[index].info.name, why);
+             co_tables(coordinator)->nodes[index].info.name, why);
     co_recovery_wait(coordinator, log, more);
 }
 
 /* true: decided. */
 static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_log *log, bool last)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     struct leat_tail_row rows[LOG_ROWS_MAX];
     struct co_row *of[LOG_ROWS_MAX];
     size_t count = 0;
@@ -102,7 +102,7 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
         rows[count++] = leat_tail_row_of(&it->rows[i].row, it->rows[i].node);
     }
     const struct leat_machine_stream *stream =
-        leat_machine_stream_find(&coordinator->machine, log->ref.stream);
+        leat_machine_stream_find(co_tables(coordinator), log->ref.stream);
     const struct leat_tail_question question = {
         .record = &log->seen,
         .majority = stream ? stream->desc->settings.copies / 2 + 1 : 1,
@@ -128,9 +128,9 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
 static uint32_t single_wait(struct leat_coordinator *coordinator,
                             const struct co_recover_streamlet *streamlet, bool last)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     const struct leat_machine_stream *stream =
-        leat_machine_stream_find(&coordinator->machine, streamlet->ref.stream);
+        leat_machine_stream_find(co_tables(coordinator), streamlet->ref.stream);
     uint32_t waits = 0, more = 0;
     for (uint32_t q = 0; q < streamlet->logs; q++)
         if (it->logs[streamlet->first + q].decision == LEAT_RECOVER_WAITS) waits++;
@@ -149,7 +149,7 @@ static uint32_t single_wait(struct leat_coordinator *coordinator,
 uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (!it->sorted && it->row_count) qsort(it->rows, it->row_count, sizeof *it->rows, row_order);
     it->sorted = true;
     uint32_t waits = 0;
@@ -219,17 +219,17 @@ static unsigned reluctance(const struct leat_machine_node *node, uint32_t logs)
 static int owner_choose(const struct leat_coordinator *coordinator,
                         const struct co_recover_streamlet *streamlet, const struct given *given)
 {
-    const struct leat_machine *machine = &coordinator->machine;
+    const struct leat_machine *machine = co_tables(coordinator);
     int best = -1;
     uint32_t best_holds = 0;
     uint64_t best_load = 0;
     for (unsigned tier = 0; tier < 4 && best < 0; tier++)
         for (uint32_t i = 0; i < machine->node_count; i++) {
             const struct leat_node_info *info = &machine->nodes[i].info;
-            if (!co_node_heard(coordinator->recovery, i) || !node_lives(coordinator, i) ||
+            if (!co_node_heard(co_recovery_of(coordinator), i) || !node_lives(coordinator, i) ||
                 reluctance(&machine->nodes[i], streamlet->logs + given->logs[i]) != tier)
                 continue;
-            uint32_t holds = holds_count(coordinator->recovery, streamlet, i);
+            uint32_t holds = holds_count(co_recovery_of(coordinator), streamlet, i);
             uint64_t load = info->streamlets + given->streamlets[i];
             if (best >= 0 && (holds < best_holds || (holds == best_holds && load >= best_load)))
                 continue;
@@ -252,7 +252,7 @@ struct plan {
 
 static void task_add(struct plan *plan, uint32_t log, uint32_t node, bool before)
 {
-    struct co_recovery *it = plan->coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(plan->coordinator);
     if (plan->count_only)
         plan->node_tasks[node]++;
     else
@@ -268,8 +268,8 @@ static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, ui
 {
     struct leat_coordinator *coordinator = plan->coordinator;
     uint32_t able = 0;
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
-        if (co_node_heard(coordinator->recovery, i) && node_lives(coordinator, i)) able++;
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++)
+        if (co_node_heard(co_recovery_of(coordinator), i) && node_lives(coordinator, i)) able++;
     if (able >= copies || LEAT_BUG(ANSWERED_ALONE)) return false;
     co_recovery_wait(coordinator, log, "too few of the nodes that are up answer to hold its end");
     return true;
@@ -281,9 +281,9 @@ static void copies_plan(struct plan *plan, uint32_t index, uint32_t owner, uint3
                         bool disk, bool before)
 {
     const struct leat_coordinator *coordinator = plan->coordinator;
-    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recovery *it = co_recovery_of(coordinator);
     const struct co_recover_log *log = &it->logs[index];
-    uint32_t have = 0, nodes = coordinator->machine.node_count;
+    uint32_t have = 0, nodes = co_tables(coordinator)->node_count;
     bool done[LEAT_NODES_MAX] = {false};
     for (uint32_t i = 0; i < nodes; i++) {
         const struct co_row *row = holder(it, log, i, before);
@@ -310,7 +310,7 @@ static void copies_plan(struct plan *plan, uint32_t index, uint32_t owner, uint3
 
 static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies, bool disk)
 {
-    struct co_recover_log *log = &plan->coordinator->recovery->logs[index];
+    struct co_recover_log *log = &co_recovery_of(plan->coordinator)->logs[index];
     if (log_waits_for_more(plan, log, copies) || LEAT_BUG(NO_PREPARE)) return;
     copies_plan(plan, index, owner, copies, disk, false);
     if (log->before.bytes > 0) copies_plan(plan, index, owner, copies, disk, true);
@@ -335,17 +335,17 @@ static uint32_t nodes_for_copies(const struct leat_machine *machine, uint32_t li
 static void plan_tasks(struct plan *plan)
 {
     struct leat_coordinator *coordinator = plan->coordinator;
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     uint32_t live = 0;
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++)
         if (node_lives(coordinator, i)) live++;
-    uint32_t nodes = nodes_for_copies(&coordinator->machine, live);
+    uint32_t nodes = nodes_for_copies(co_tables(coordinator), live);
     for (uint32_t s = 0; s < it->streamlet_count; s++) {
         const struct co_recover_streamlet *streamlet = &it->streamlets[s];
         const struct leat_machine_stream *stream =
-            leat_machine_stream_find(&coordinator->machine, streamlet->ref.stream);
+            leat_machine_stream_find(co_tables(coordinator), streamlet->ref.stream);
         const struct leat_machine_node *owner =
-            leat_machine_incarnation_find(&coordinator->machine, streamlet->owner);
+            leat_machine_incarnation_find(co_tables(coordinator), streamlet->owner);
         if (!stream || !owner) continue; /* gone since */
         const struct leat_stream_settings *settings = &stream->desc->settings;
         uint32_t copies = settings->min_copies < nodes ? settings->min_copies : nodes;
@@ -354,7 +354,7 @@ static void plan_tasks(struct plan *plan)
             bool served = !streamlet->takes && log->decision != LEAT_RECOVER_TAIL;
             if (served || !log_has_bytes(log)) continue;
             log_plan(plan, streamlet->first + q,
-                     leat_machine_node_index(&coordinator->machine, owner), copies,
+                     leat_machine_node_index(co_tables(coordinator), owner), copies,
                      settings->durability == LEAT_DURABILITY_DISK);
         }
     }
@@ -363,7 +363,7 @@ static void plan_tasks(struct plan *plan)
 leat_err co_recovery_plan(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     struct given given = {0};
     for (uint32_t s = 0; s < it->streamlet_count; s++) {
         struct co_recover_streamlet *streamlet = &it->streamlets[s];
@@ -372,7 +372,7 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator)
         int owner = co_recovery_answers(coordinator, streamlet);
         if (owner < 0) owner = owner_choose(coordinator, streamlet, &given);
         if (owner >= 0) {
-            streamlet->owner = coordinator->machine.nodes[owner].info.incarnation;
+            streamlet->owner = co_tables(coordinator)->nodes[owner].info.incarnation;
             given.streamlets[owner]++;
             given.logs[owner] += streamlet->logs;
             continue;
@@ -388,7 +388,7 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator)
     it->tasks = leat_mem_calloc(LEAT_MEM_COORDINATOR, plan.tasks, sizeof *it->tasks);
     if (!it->tasks) return LEAT_E_NO_MEMORY;
     uint32_t first = 0;
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++) {
         it->pulls[i].next = first;
         first += plan.node_tasks[i];
         it->pulls[i].end = first;
@@ -408,7 +408,7 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator)
  * keep the report for the operator who accepts the loss of the rest. */
 static void waits_tell(const struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     bool all = co_recovery_all_heard(coordinator, CO_ALL_HEARD_US);
     for (uint32_t i = 0; i < it->log_count; i++) {
         struct co_recover_log *log = &it->logs[i];
@@ -423,13 +423,13 @@ static void waits_tell(const struct leat_coordinator *coordinator)
 static bool streamlet_wanted(const struct leat_coordinator *coordinator,
                              const struct co_recover_streamlet *streamlet)
 {
-    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recovery *it = co_recovery_of(coordinator);
     bool waits = true;
     for (uint32_t q = 0; q < streamlet->logs; q++) {
         const struct co_recover_log *log = &it->logs[streamlet->first + q];
         if (log->decision == LEAT_RECOVER_TAIL) return true;
         if (log->decision == LEAT_RECOVER_STANDS && streamlet->takes) return true;
-        bool known = log->seen.heard == coordinator->machine.next_incarnation;
+        bool known = log->seen.heard == co_tables(coordinator)->next_incarnation;
         if (log->tells && !known && !streamlet->takes) return true;
         waits = waits && log->decision == LEAT_RECOVER_WAITS;
     }
@@ -440,7 +440,7 @@ static void streamlet_write(struct leat_msg_writer *writer,
                             const struct leat_coordinator *coordinator,
                             const struct co_recover_streamlet *streamlet)
 {
-    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recovery *it = co_recovery_of(coordinator);
     struct leat_assign_row row = {.log = {streamlet->ref.stream, streamlet->ref.streamlet, 0},
                                   .seen_owner = streamlet->seen_owner,
                                   .owner = streamlet->owner,
@@ -455,7 +455,7 @@ static void streamlet_write(struct leat_msg_writer *writer,
         row.seen_version = log->seen.opened ? log->seen.stamp_version : 0;
         row.decision = (uint32_t)log->decision;
         row.tail = log->tail;
-        row.heard = log->tells ? coordinator->machine.next_incarnation : 0;
+        row.heard = log->tells ? co_tables(coordinator)->next_incarnation : 0;
         leat_assign_log_write(writer, &row);
     }
 }
@@ -463,7 +463,7 @@ static void streamlet_write(struct leat_msg_writer *writer,
 size_t co_recovery_command(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     size_t bytes = LEAT_ASSIGN_HEAD_BYTES_MAX;
     uint32_t count = 0, end = it->next_streamlet;
     waits_tell(coordinator);

@@ -5,7 +5,7 @@
  * copies made where too few nodes hold the decided end (PULL); commit. Nothing of an attempt is stored: a new leader
  * looks at its tables and begins anew, and an entry that is applied twice counts once (metadata/apply_assign.c).
  * docs/recovery.md gives the reasons for the order of the steps. */
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,9 +14,6 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/node_log.h"
-#include "coordinator/membership/peers.h"
-#include "coordinator/membership/requests.h"
-#include "coordinator/membership/state.h"
 
 /* ---- an attempt's memory ---- */
 
@@ -44,18 +41,23 @@ static void attempt_drop(struct co_recovery *it)
 
 leat_err co_recovery_init(struct leat_coordinator *coordinator)
 {
-    if (!coordinator->clustered) return LEAT_OK;
-    coordinator->recovery = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *coordinator->recovery);
-    return coordinator->recovery ? LEAT_OK : LEAT_E_NO_MEMORY;
+    if (!co_clustered(coordinator)) return LEAT_OK;
+    struct co_recovery *it = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *it);
+    if (!it) return LEAT_E_NO_MEMORY;
+    leat_list_init(&it->collects);
+    leat_list_init(&it->pullings);
+    co_recovery_set(coordinator, it);
+    return LEAT_OK;
 }
 
 void co_recovery_fini(struct leat_coordinator *coordinator)
 {
-    if (!coordinator->recovery) return;
-    attempt_drop(coordinator->recovery);
-    leat_mem_free(coordinator->recovery->command);
-    leat_mem_free(coordinator->recovery);
-    coordinator->recovery = NULL;
+    struct co_recovery *it = co_recovery_of(coordinator);
+    if (!it) return;
+    attempt_drop(it);
+    leat_mem_free(it->command);
+    leat_mem_free(it);
+    co_recovery_set(coordinator, NULL);
 }
 
 /* ---- looking ---- */
@@ -64,8 +66,8 @@ void co_recovery_fini(struct leat_coordinator *coordinator)
 static bool streamlet_lost(struct leat_coordinator *coordinator,
                            const struct leat_machine_stream *stream, uint32_t i, bool *out_later)
 {
-    struct leat_machine *machine = &coordinator->machine;
-    const struct co_recovery *it = coordinator->recovery;
+    struct leat_machine *machine = co_tables(coordinator);
+    const struct co_recovery *it = co_recovery_of(coordinator);
     uint16_t index = stream->owners[i];
     if (index == LEAT_OWNER_NONE) return true;
     const struct leat_machine_node *node = &machine->nodes[index];
@@ -100,7 +102,7 @@ struct look {
 
 static void take(struct look *look, struct leat_machine_stream *stream, uint32_t i, bool takes)
 {
-    struct co_recovery *it = look->coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(look->coordinator);
     uint32_t logs = stream->desc->settings.logs;
     if (look->logs + logs > CO_COLLECT_LOGS_MAX) {
         look->full = true;
@@ -141,9 +143,10 @@ static void look_at(struct look *look, struct leat_machine_stream *stream, uint3
 /* From the cursor on, as many as an attempt holds. */
 static struct look look_for(struct leat_coordinator *coordinator, bool count_only)
 {
-    struct leat_machine *machine = &coordinator->machine;
-    struct look look = {
-        .coordinator = coordinator, .count_only = count_only, .at = coordinator->recovery->cursor};
+    struct leat_machine *machine = co_tables(coordinator);
+    struct look look = {.coordinator = coordinator,
+                        .count_only = count_only,
+                        .at = co_recovery_of(coordinator)->cursor};
     for (; look.at.pass < 2; look.at.pass++, look.at.stream = look.at.streamlet = 0) {
         for (uint32_t n = 0; n < machine->stream_count; n++) {
             struct leat_machine_stream *stream = &machine->streams[n];
@@ -164,22 +167,22 @@ static struct look look_for(struct leat_coordinator *coordinator, bool count_onl
 
 static bool node_answers(struct leat_coordinator *coordinator, uint32_t i)
 {
-    const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
+    const struct leat_node_info *info = &co_tables(coordinator)->nodes[i].info;
     if (info->state != LEAT_NODE_UP || info->crashed || !info->node_address[0]) return false;
-    return info->incarnation == coordinator->incarnation ||
+    return info->incarnation == co_incarnation(coordinator) ||
            co_peer_of_incarnation(coordinator, info->incarnation) != NULL;
 }
 
 /* The incarnations that are fenced: of each node the latest that owned a streamlet of this attempt. */
 static leat_err crashed_fill(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
-    const struct leat_machine *machine = &coordinator->machine;
+    struct co_recovery *it = co_recovery_of(coordinator);
+    const struct leat_machine *machine = co_tables(coordinator);
     uint64_t gone[LEAT_NODES_MAX] = {0};
     for (uint32_t i = 0; i < it->streamlet_count; i++) {
         const struct co_recover_streamlet *streamlet = &it->streamlets[i];
         struct leat_machine_stream *stream =
-            leat_machine_stream_find(&coordinator->machine, streamlet->ref.stream);
+            leat_machine_stream_find(co_tables(coordinator), streamlet->ref.stream);
         uint16_t index = stream->owners[streamlet->ref.streamlet];
         if (!streamlet->takes || index == LEAT_OWNER_NONE) continue;
         if (streamlet->seen_owner > gone[index]) gone[index] = streamlet->seen_owner;
@@ -199,14 +202,14 @@ static leat_err crashed_fill(struct leat_coordinator *coordinator)
 static void again_after(struct leat_coordinator *coordinator, uint64_t us)
 {
     uint64_t at = co_now(coordinator) + us;
-    if (at < coordinator->recovery->again_us) coordinator->recovery->again_us = at;
+    if (at < co_recovery_of(coordinator)->again_us) co_recovery_of(coordinator)->again_us = at;
 }
 
 /* The next round: after a pause that doubles as long as nothing has changed. */
 static void again_paced(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
-    uint64_t changes = coordinator->machine.node_changes;
+    struct co_recovery *it = co_recovery_of(coordinator);
+    uint64_t changes = co_tables(coordinator)->node_changes;
     bool same = it->paced.us != 0 && it->paced.node_changes == changes &&
                 it->paced.waits == it->round_waits && !it->paced.missed;
     uint64_t us = same ? 2 * it->paced.us : CO_RECOVER_AGAIN_US;
@@ -222,16 +225,16 @@ static void again_paced(struct leat_coordinator *coordinator)
 static enum leat_node_log_level told_as(const struct leat_coordinator *coordinator,
                                         enum leat_node_log_level level)
 {
-    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recovery *it = co_recovery_of(coordinator);
     return it->paced.us > CO_RECOVER_AGAIN_US &&
-                   it->paced.node_changes == coordinator->machine.node_changes
+                   it->paced.node_changes == co_tables(coordinator)->node_changes
                ? LEAT_NODE_LOG_DEBUG
                : level;
 }
 
 static leat_err attempt_make(struct leat_coordinator *coordinator, const struct look *look)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     it->streamlets =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, look->streamlets, sizeof *it->streamlets);
     it->logs = leat_mem_calloc(LEAT_MEM_COORDINATOR, look->logs, sizeof *it->logs);
@@ -246,18 +249,18 @@ static leat_err attempt_make(struct leat_coordinator *coordinator, const struct 
 
 static void attempt_begin(struct leat_coordinator *coordinator, const struct look *look)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (attempt_make(coordinator, look) != LEAT_OK) {
         attempt_drop(it);
         again_after(coordinator, CO_RECOVER_AGAIN_US);
         return;
     }
-    it->attempt = coordinator->env->random->next(coordinator->env->random->ctx) | 1;
-    it->index = coordinator->applied;
+    it->attempt = co_random(coordinator) | 1;
+    it->index = co_applied(coordinator);
     it->begun_us = it->phase_us = co_now(coordinator);
     co_phase_enter(it, LEAT_RECOVERY_COLLECT);
     it->collected_us = it->prepared_us = 0;
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++)
         if (node_answers(coordinator, i)) co_node_enter(it, i, CO_NODE_ASKED);
     leat_node_log(told_as(coordinator, LEAT_NODE_LOG_INFO),
                   "recovery %08" PRIx32 ": %" PRIu32 " streamlets with %" PRIu32
@@ -265,25 +268,25 @@ static void attempt_begin(struct leat_coordinator *coordinator, const struct loo
                   (uint32_t)it->attempt, it->streamlet_count, it->log_count, it->crashed_count,
                   it->crashed_count ? it->crashed[0].name : "none",
                   it->crashed_count > 1 ? ", ..." : "", it->asked);
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++)
         if (it->nodes[i] == CO_NODE_ASKED) co_recovery_ask(coordinator, i);
 }
 
 static void look_and_begin(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     uint64_t now_us = co_now(coordinator);
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
-        uint64_t incarnation = coordinator->machine.nodes[i].info.incarnation;
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++) {
+        uint64_t incarnation = co_tables(coordinator)->nodes[i].info.incarnation;
         if (it->seen[i].incarnation == incarnation) continue;
         it->seen[i].incarnation = incarnation;
         it->seen[i].since_us = now_us;
     }
-    if (it->looked && it->node_changes_seen == coordinator->machine.node_changes &&
+    if (it->looked && it->node_changes_seen == co_tables(coordinator)->node_changes &&
         now_us < it->again_us)
         return;
     it->looked = true;
-    it->node_changes_seen = coordinator->machine.node_changes;
+    it->node_changes_seen = co_tables(coordinator)->node_changes;
     it->again_us = UINT64_MAX;
     it->look_us = now_us;
     if (it->cursor.stream == 0 && it->cursor.pass == 0) it->round_waits = 0;
@@ -305,8 +308,8 @@ static void look_and_begin(struct leat_coordinator *coordinator)
 
 static int node_of(const struct leat_coordinator *coordinator, uint64_t incarnation)
 {
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
-        if (coordinator->machine.nodes[i].info.incarnation == incarnation) return (int)i;
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++)
+        if (co_tables(coordinator)->nodes[i].info.incarnation == incarnation) return (int)i;
     return -1;
 }
 
@@ -332,7 +335,7 @@ void co_recovery_rows(struct leat_coordinator *coordinator, uint64_t incarnation
                       struct leat_collect *collect)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (!it || it->attempt != collect->attempt || it->phase != LEAT_RECOVERY_COLLECT) return;
     int node = node_of(coordinator, incarnation);
     if (node < 0 || it->nodes[node] != CO_NODE_ASKED) return;
@@ -341,7 +344,8 @@ void co_recovery_rows(struct leat_coordinator *coordinator, uint64_t incarnation
     co_node_enter(it, (uint32_t)node, collect->rc == LEAT_OK ? CO_NODE_HEARD : CO_NODE_MUTE);
     if (collect->rc != LEAT_OK)
         leat_node_log_warn("recovery %08" PRIx32 ": %s has no answer: %s", (uint32_t)it->attempt,
-                           coordinator->machine.nodes[node].info.name, leat_err_text(collect->rc));
+                           co_tables(coordinator)->nodes[node].info.name,
+                           leat_err_text(collect->rc));
 }
 
 /* ---- from step to step ---- */
@@ -350,7 +354,7 @@ void co_recovery_wait(struct leat_coordinator *coordinator, struct co_recover_lo
                       const char *why)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     log->decision = LEAT_RECOVER_WAITS;
     it->waits++;
     if (it->waiting_count < LEAT_RECOVERY_WAITING_MAX) {
@@ -363,7 +367,7 @@ void co_recovery_wait(struct leat_coordinator *coordinator, struct co_recover_lo
 
 static struct leat_recovery_status status_of(struct leat_coordinator *coordinator)
 {
-    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recovery *it = co_recovery_of(coordinator);
     struct leat_recovery_status out = {.attempt = it->attempt,
                                        .phase = it->phase,
                                        .streamlets = it->streamlet_count,
@@ -382,7 +386,7 @@ static struct leat_recovery_status status_of(struct leat_coordinator *coordinato
 
 static void attempt_end(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     struct leat_recovery_status last = status_of(coordinator);
     last.phase = LEAT_RECOVERY_NONE;
     last.commit_us = co_now(coordinator) - it->phase_us;
@@ -421,7 +425,7 @@ static void attempt_end(struct leat_coordinator *coordinator)
 static void command_done(struct leat_coordinate *request)
 {
     struct leat_coordinator *coordinator = request->owner;
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     it->committing = false;
     if (request->attempt != it->attempt || it->phase != LEAT_RECOVERY_COMMIT) return;
     if (request->rc == LEAT_OK) it->recovered += request->id_count;
@@ -430,7 +434,7 @@ static void command_done(struct leat_coordinate *request)
 /* One entry after the other; each takes effect by itself. */
 static void commit_advance(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (it->committing) return;
     size_t bytes = co_recovery_command(coordinator);
     if (bytes == 0) {
@@ -450,7 +454,7 @@ static void commit_advance(struct leat_coordinator *coordinator)
 
 static void commit_begin(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     it->prepared_us = co_now(coordinator) - it->phase_us;
     co_phase_enter(it, LEAT_RECOVERY_COMMIT);
     it->phase_us = co_now(coordinator);
@@ -464,7 +468,7 @@ static void commit_begin(struct leat_coordinator *coordinator)
 
 static void prepare_begin(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (it->round_waits == 0) it->waiting_count = 0;
     uint32_t waits = co_recovery_decide(coordinator, true);
     it->collected_us = co_now(coordinator) - it->phase_us;
@@ -480,7 +484,7 @@ static void prepare_begin(struct leat_coordinator *coordinator)
         again_after(coordinator, CO_RECOVER_AGAIN_US);
         return;
     }
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++)
         co_recovery_pull(coordinator, i);
 }
 
@@ -491,15 +495,15 @@ static void prepare_begin(struct leat_coordinator *coordinator)
  *     still in turn these times add up. */
 static bool node_is_gone(const struct leat_coordinator *coordinator, uint32_t i)
 {
-    const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
+    const struct leat_node_info *info = &co_tables(coordinator)->nodes[i].info;
     return info->crashed || info->state != LEAT_NODE_UP ||
-           info->incarnation != coordinator->recovery->seen[i].incarnation;
+           info->incarnation != co_recovery_of(coordinator)->seen[i].incarnation;
 }
 
 static void collect_advance(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+    struct co_recovery *it = co_recovery_of(coordinator);
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count; i++)
         if (it->nodes[i] == CO_NODE_ASKED && node_is_gone(coordinator, i))
             co_node_enter(it, i, CO_NODE_MUTE);
     uint64_t waited_us = co_now(coordinator) - it->phase_us;
@@ -516,7 +520,7 @@ void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnati
                         uint64_t attempt, const leat_err *codes, uint32_t count)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (!it || it->attempt != attempt || it->phase != LEAT_RECOVERY_PREPARE) return;
     int node = node_of(coordinator, incarnation);
     if (node < 0 || it->pulls[node].in_flight == 0) return;
@@ -528,7 +532,7 @@ void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnati
         if (rc == LEAT_OK || log->decision == LEAT_RECOVER_WAITS) continue;
         char why[200];
         snprintf(why, sizeof why, "node %.64s could not copy its last segment%s, %" PRIu64 ": %s",
-                 coordinator->machine.nodes[node].info.name, task->before ? " but one" : "",
+                 co_tables(coordinator)->nodes[node].info.name, task->before ? " but one" : "",
                  log->tail.segment - (task->before ? 1 : 0), leat_err_text(rc));
         co_recovery_wait(coordinator, log, why);
     }
@@ -541,7 +545,7 @@ void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnati
 /* Copies that this node has not made yet are given up: their logs wait for the next attempt. */
 static void tasks_leave(struct leat_coordinator *coordinator, uint32_t node, const char *why)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     for (uint32_t t = it->pulls[node].next; t < it->pulls[node].end; t++)
         if (it->logs[it->tasks[t].log].decision != LEAT_RECOVER_WAITS)
             co_recovery_wait(coordinator, &it->logs[it->tasks[t].log], why);
@@ -552,9 +556,9 @@ static void tasks_leave(struct leat_coordinator *coordinator, uint32_t node, con
 
 static void prepare_advance(struct leat_coordinator *coordinator)
 {
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     bool late = co_now(coordinator) >= it->phase_us + CO_PULL_US_MAX;
-    for (uint32_t i = 0; i < coordinator->machine.node_count && it->tasks_open > 0; i++) {
+    for (uint32_t i = 0; i < co_tables(coordinator)->node_count && it->tasks_open > 0; i++) {
         if (late)
             tasks_leave(coordinator, i, "a copy of its last segment took too long");
         else if (node_is_gone(coordinator, i))
@@ -566,11 +570,11 @@ static void prepare_advance(struct leat_coordinator *coordinator)
 void co_recovery_advance(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (!it) return;
     it->now_us = co_now(coordinator);
     /* Before a leader has applied an entry of its own term, its tables may lack committed entries. */
-    if (!co_leads(coordinator) || !coordinator->ready) {
+    if (!co_leads(coordinator) || !co_ready(coordinator)) {
         if (it->phase != LEAT_RECOVERY_NONE) attempt_drop(it);
         it->looked = false;
         it->lost_us = 0;

@@ -7,10 +7,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/mem.h"
-#include "coordinator/membership/peers.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 enum {
     ROW_BYTES = 256 + 32,
@@ -32,7 +29,7 @@ static void report_copy(struct leat_recovery_report *to, const struct leat_recov
 
 static void own_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out)
 {
-    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recovery *it = co_recovery_of(coordinator);
     out->known = true;
     out->ended = it->fruitful;
     out->last = it->last;
@@ -59,20 +56,14 @@ static void report_send(struct leat_coordinator *coordinator,
             &writer, &(struct co_waiting_said){row->log, {row->why, (uint32_t)strlen(row->why)}});
     }
     LEAT_ASSERT(!writer.overflow);
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (!peer->link || !leat_link_is_up(peer->link)) continue;
-        if (leat_link_tell(peer->link, CO_KIND_RECOVERY, bytes, writer.used) != LEAT_OK)
-            LEAT_MAYBE(true); /* full or down: it is told again */
-    }
+    co_peers_tell(coordinator, CO_KIND_RECOVERY, bytes, writer.used); /* and again later */
     leat_mem_free(bytes);
 }
 
 void co_report_tell(struct leat_coordinator *coordinator)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (!it || !co_leads(coordinator)) return;
     uint64_t now_us = co_now(coordinator);
     bool same = it->told.attempt == it->attempt && it->told.ended == it->attempts &&
@@ -113,7 +104,7 @@ void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                     const struct leat_frame *frame)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    struct co_recovery *it = coordinator->recovery;
+    struct co_recovery *it = co_recovery_of(coordinator);
     if (!it || !co_same_cluster(coordinator, peer)) return;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
@@ -127,30 +118,30 @@ void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     out->waiting_rows = said.rows;
     if (!rows_read(&reader, out) || !leat_msg_read_end(&reader, left)) {
         report_clear(out);
-        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed report of recoveries");
+        leat_link_cut(co_peer_link(peer), LEAT_E_INVALID, "a malformed report of recoveries");
         return;
     }
     out->known = true;
-    it->heard_from = peer->state.voter_id;
+    it->heard_from = co_peer_voter_id(peer);
 }
 
 void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recovery *it = co_recovery_of(coordinator);
     report_clear(out);
     if (!it) return;
     if (co_leads(coordinator)) {
         own_fill(coordinator, out);
     } else {
         const struct co_peer *leader = co_peer_leader(coordinator);
-        if (leader && leader->state.voter_id == it->heard_from) report_copy(out, &it->heard);
+        if (leader && co_peer_voter_id(leader) == it->heard_from) report_copy(out, &it->heard);
     }
     if (LEAT_BUG(WAITS_UNTOLD)) out->waiting_count = out->waiting_rows = 0;
     for (uint32_t i = 0; i < out->waiting_rows; i++) {
         struct leat_recovery_waiting *row = &out->waiting[i];
         const struct leat_machine_stream *stream =
-            leat_machine_stream_find(&coordinator->machine, row->log.stream);
+            leat_machine_stream_find(co_tables(coordinator), row->log.stream);
         snprintf(row->stream, sizeof row->stream, "%s", stream ? stream->desc->name : "");
     }
 }

@@ -2,14 +2,13 @@
 /* Logs that wait because no node has their end: whether all nodes have answered, what is left of these logs, and which
  * node answers their clients meanwhile. Pure; docs/recovery.md, "Logs that wait". */
 #include "base/assert.h"
-#include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t up_us)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    const struct co_recovery *it = coordinator->recovery;
-    const struct leat_machine *machine = &coordinator->machine;
+    const struct co_recovery *it = co_recovery_of(coordinator);
+    const struct leat_machine *machine = co_tables(coordinator);
     for (uint32_t i = 0; i < machine->node_count; i++) {
         const struct leat_node_info *info = &machine->nodes[i].info;
         if (info->state == LEAT_NODE_GONE) continue;
@@ -44,13 +43,13 @@ int co_recovery_answers(const struct leat_coordinator *coordinator,
                         const struct co_recover_streamlet *streamlet)
 {
     LEAT_ASSERT_OWNER(coordinator);
-    const struct co_recovery *it = coordinator->recovery;
-    const struct leat_machine *machine = &coordinator->machine;
+    const struct co_recovery *it = co_recovery_of(coordinator);
+    const struct leat_machine *machine = co_tables(coordinator);
     for (uint32_t q = 0; q < streamlet->logs; q++)
         if (!it->logs[streamlet->first + q].undecided) return -1;
     if (!co_recovery_all_heard(coordinator, CO_ALL_HEARD_US)) return -1;
     const struct leat_machine_stream *stream = leat_machine_stream_find(
-        (struct leat_machine *)&coordinator->machine, streamlet->ref.stream);
+        (struct leat_machine *)co_tables(coordinator), streamlet->ref.stream);
     if (!stream) return -1;
     uint16_t last = stream->owners[streamlet->ref.streamlet];
     if (last != LEAT_OWNER_NONE && co_node_heard(it, last)) return last;

@@ -5,20 +5,22 @@
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/actor_rig.h"
 #include "tests/coordinator/raft_heap.h"
 
-#define BEGINS "co_requests_init\nco_detect_init\ntables 3\ntimers 7\n"
+#define BEGINS "co_requests_init\nco_detect_init\ntables 3\n"
 #define ENDS                                                                                       \
     "co_detect_fini\nco_peers_fini\ndrive ends\nco_install_fini\nco_collect_fini\n"                \
     "co_recovery_fini\ntables end\ntimers end\n"
 #define CLUSTERED "co_identity_update\nco_peers_want\ntick in 100000 us\nco_detect_start\n"
 #define ALONE                                                                                      \
-    BEGINS "recovery 0 3\nvoter?\ndrive 1 at 1, 1000 100 ms, snapshot 4194304, segment 0\n"
+    BEGINS                                                                                         \
+    "recovery 0 3\ntimers 7\nvoter?\ndrive 1 at 1, 1000 100 ms, snapshot 4194304, segment 0\n"
 #define MANY                                                                                       \
-    BEGINS "recovery 1 3\nvoter?\ndrive 1 at own:1, 400 80 ms, snapshot 4194304, segment "         \
-           "0\npeers\n"
+    BEGINS                                                                                         \
+    "recovery 1 3\ntimers 7\nvoter?\ndrive 1 at own:1, 400 80 ms, snapshot 4194304, segment "      \
+    "0\npeers\n"
 #define ID_DRAWN "11 11 11 11 11 11 11 11 22 22 22 22 22 22 22 22"
 
 static const char *const voters[LEAT_VOTERS_MAX + 1] = {"h1:1", "h2:1", "h3:1", "h4:1", "h5:1",
@@ -32,8 +34,7 @@ static void an_embedded_node_forms_alone(void **state)
     TRACE_IS(ALONE "random\nrandom\nform 1=1/1: c4 10 " ID_DRAWN "\nstart 1\nbegin in 0 us\n");
     assert_true(coordinator->votes && !coordinator->clustered);
     assert_int_equal(coordinator->forming, LEAT_VOTER_FOLLOWER);
-    assert_true(leat_list_empty(&coordinator->peers) && leat_list_empty(&coordinator->collects) &&
-                leat_list_empty(&coordinator->pullings));
+    assert_true(leat_list_empty(&coordinator->peers));
     uint8_t id[17] = {[16] = 0x5a};
     memset(coordinator->machine.cluster_id, 0xc1, 16);
     leat_coordinator_cluster_id(coordinator, id);
@@ -59,8 +60,9 @@ static void numbers_are_as_the_operator_says(void **state)
     options.raft_segment_bytes = 14;
     voter_id = 15;
     assert_int_equal(opens(), LEAT_OK);
-    TRACE_IS(BEGINS "recovery 0 3\nvoter?\ndrive 15 at 1, 11 12 ms, snapshot 13, segment 14\n"
-                    "start 1\nbegin in 0 us\n");
+    TRACE_IS(BEGINS
+             "recovery 0 3\ntimers 7\nvoter?\ndrive 15 at 1, 11 12 ms, snapshot 13, segment 14\n"
+             "start 1\nbegin in 0 us\n");
 }
 
 static void a_node_with_an_address_forms_alone(void **state)
@@ -121,12 +123,13 @@ static void each_step_that_fails_undoes_all(void **state)
     (void)state;
     options.node_address = "own:1";
     is_new = true;
-    fails(&timers_rc, BEGINS, false);
     fails(&recovery_rc, BEGINS "recovery 1 3\n", false);
-    fails(&voter_rc, BEGINS "recovery 1 3\nvoter?\n", true);
+    fails(&timers_rc, BEGINS "recovery 1 3\ntimers 7\n", false);
+    fails(&voter_rc, BEGINS "recovery 1 3\ntimers 7\nvoter?\n", true);
     assert_string_equal(error.text, "no voter");
     fails(&open_rc,
-          BEGINS "recovery 1 3\nvoter?\ndrive 1 at own:1, 400 80 ms, snapshot 4194304, segment 0\n",
+          BEGINS "recovery 1 3\ntimers 7\nvoter?\ndrive 1 at own:1, 400 80 ms, snapshot 4194304, "
+                 "segment 0\n",
           false);
     fails(&peers_rc, MANY, false);
 #define FORMS MANY "random\nrandom\nform 1=own:1 own/1: c4 10 " ID_DRAWN "\n"

@@ -23,7 +23,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/status.h"
 #include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/trace.h"
 
 static struct leat_coordinator *coordinator;

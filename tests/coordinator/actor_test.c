@@ -7,7 +7,7 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/actor_rig.h"
 
 /* ---- this node, of a cluster; it has applied 42, and knows streams 3, 6 and 9 and nodes a and b ---- */
@@ -78,7 +78,7 @@ static void what_was_found_is_told_first_and_once(void **state)
     coordinator->machine.on_stream(coordinator, descs[0]);
     coordinator->machine.on_node(coordinator, &coordinator->machine.nodes[0].info);
     TRACE_IS("detect a\nretry a\n");
-    coordinator->begun = false;
+    coordinator->start = CO_START_OPENED;
     wakes();
     TRACE_IS("detect a\nretry a\ndetect b\nretry b\ntimers run\n");
 }
@@ -213,7 +213,7 @@ static void snapshot_at(bool installing, unsigned index)
 {
     struct leat_raft_drive *drive = &coordinator->drive;
     const unsigned other = index > 42 ? 41 : 99;
-    drive->installing = installing;
+    drive->snapshot_state = installing ? LEAT_RAFT_SNAPSHOT_SAVED : LEAT_RAFT_SNAPSHOT_TAKES;
     drive->install_meta.index = installing ? index : other;
     drive->log.snapshot.index = installing ? other : index;
 }
@@ -384,27 +384,26 @@ static void ready_is_when_what_was_asked_is_applied(void **state)
         asked->rc = LEAT_E_TIMEOUT;
         asked->on_done(asked);
         TRACE_IS("");
-        assert_false(coordinator->ready);
+        assert_int_equal(coordinator->start, CO_START_TOLD);
     }
     ends_turn();
     TRACE_IS(all);
     assert_int_equal(asked->rc, LEAT_OK);
     asked->on_done(asked);
     TRACE_IS("ready\n");
-    assert_true(coordinator->ready);
-    asked->on_done(asked);
+    assert_int_equal(coordinator->start, CO_START_READY);
     ends_turn();
     TRACE_IS("co_requests_advance\n");
-    coordinator->ready = false;
+    coordinator->start = CO_START_ASKS;
     coordinator->options.on_ready = NULL;
     asked->on_done(asked);
     TRACE_IS("");
-    assert_true(coordinator->ready);
-    coordinator->ready = false;
+    assert_int_equal(coordinator->start, CO_START_READY);
+    coordinator->start = CO_START_TOLD;
     done_at_once = true;
     ends_turn();
     TRACE_IS(all);
-    assert_false(coordinator->ready_asked);
+    assert_int_equal(coordinator->start, CO_START_READY);
 }
 
 static void a_tick_comes_again_and_again(void **state)

@@ -17,6 +17,7 @@
 
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "coordinator/metadata/private.h"
 #include "tests/coordinator/applied.h"
 
 enum { VERSION_AT = 3 }; /* in a snapshot, behind the head of an array */

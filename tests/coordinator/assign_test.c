@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/adopt.h"
 #include "coordinator/metadata/assign.h"
+#include "coordinator/metadata/private.h"
 #include "tests/coordinator/applied.h"
 #include "tests/coordinator/machine_rig.h"
 

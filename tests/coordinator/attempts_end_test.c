@@ -10,7 +10,8 @@
 
 #include <cmocka.h>
 
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/metadata/private.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/attempts_rig.h"
 
 /* ---- copies ---- */

@@ -17,7 +17,8 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/metadata/private.h"
+#include "coordinator/recovery/attempt.h"
 
 enum { NODES = 4, OWN = 11 /* incarnations: n0 has 10, and so on */, ATTEMPT = 77 };
 
@@ -105,7 +106,8 @@ static inline int begin(void **state)
     random_of_test = (struct leat_random){.next = random_next};
     env = (struct leat_env){.clock = &clock_of_test, .random = &random_of_test};
     coordinator->env = &env;
-    coordinator->clustered = coordinator->votes = coordinator->ready = true;
+    coordinator->clustered = coordinator->votes = true;
+    coordinator->start = CO_START_READY;
     coordinator->options.on_collect = on_collect;
     coordinator->incarnation = OWN;
     coordinator->applied = 42;
@@ -122,6 +124,7 @@ static inline int begin(void **state)
     assert_int_equal(co_recovery_init(coordinator), LEAT_OK);
     it = coordinator->recovery;
     assert_non_null(it);
+    assert_true(leat_list_empty(&it->collects) && leat_list_empty(&it->pullings));
     now_us = 1000000000;
     leads = true;
     memset(away, 0, sizeof away);

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/attempts_rig.h"
 
 /* ---- who recovers ---- */
@@ -23,7 +23,7 @@ static void only_leaders_whose_tables_are_whole_recover(void **state)
     crash(0);
     for (unsigned c = 0; c < 4; c++) {
         leads = c & 1;
-        coordinator->ready = c & 2;
+        coordinator->start = c & 2 ? CO_START_READY : CO_START_ASKS;
         advance(1);
         assert_int_equal(it->phase, c == 3 ? LEAT_RECOVERY_COLLECT : LEAT_RECOVERY_NONE);
     }
@@ -50,6 +50,7 @@ static void server_alone_has_no_memory_for_it(void **state)
     coordinator->clustered = false;
     assert_int_equal(co_recovery_init(coordinator), LEAT_OK);
     assert_null(coordinator->recovery);
+    co_collect_fini(coordinator); /* of a server alone, at its end */
     co_recovery_advance(coordinator);
     struct leat_collect collect = {.attempt = 0};
     co_recovery_rows(coordinator, 10, &collect);

@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "coordinator/metadata/machine.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/one_machine.h"
 
 enum { BEFORE = 2, NOW = 4, LATER = 5 }; /* epochs */

@@ -18,7 +18,8 @@
 #include "coordinator/membership/feed.h"
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/metadata/private.h"
+#include "coordinator/recovery/attempt.h"
 
 enum { NODES = 5, LEADER = 10, NODE = 11, ATTEMPT = 7, INDEX = 42, ROWS = 60, LOGS = 12 };
 
@@ -208,8 +209,10 @@ static inline struct leat_coordinator *coordinator_make(uint64_t incarnation)
 {
     struct leat_coordinator *made = calloc(1, sizeof *made);
     assert_non_null(made);
-    leat_list_init(&made->collects);
-    leat_list_init(&made->pullings);
+    made->recovery = calloc(1, sizeof *made->recovery);
+    assert_non_null(made->recovery);
+    leat_list_init(&made->recovery->collects);
+    leat_list_init(&made->recovery->pullings);
     made->incarnation = incarnation;
     made->applied = INDEX;
     made->options.on_collect = on_collect;
@@ -224,9 +227,7 @@ static inline int begin(void **state)
     (void)state;
     leader = coordinator_make(LEADER);
     node = coordinator_make(NODE);
-    it = calloc(1, sizeof *it);
-    assert_non_null(it);
-    leader->recovery = it;
+    it = leader->recovery;
     it->attempt = ATTEMPT;
     it->index = INDEX;
     post = (struct leat_post){.send = post_send};
@@ -254,6 +255,7 @@ static inline int finish(void **state)
     leat_mem_free(it->logs);
     leat_mem_free(it->tasks);
     free(it);
+    free(node->recovery);
     free(leader);
     free(node);
     assert_int_equal(leat_mem_bytes(LEAT_MEM_COORDINATOR) + leat_mem_bytes(LEAT_MEM_ROWS), 0);

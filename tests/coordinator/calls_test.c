@@ -13,7 +13,7 @@
 
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/calls_rig.h"
 
 /* Streamlets 1/0, 1/1, 2/0 and a deleted streamlet, and the nodes that have crashed. */
@@ -119,10 +119,10 @@ static void node_is_asked_what_it_holds_and_says_it(void **state)
     assert_int_equal(collect_count, 1);
     expect_asked(collects[0]);
     collect_answer(collects[0], ROWS, rows);
-    assert_int_equal(node->collecting_count, 1);
+    assert_int_equal(node->recovery->collecting_count, 1);
     mails_deliver(node);
-    assert_int_equal(node->collecting_count, 0);
-    assert_true(leat_list_empty(&node->collects));
+    assert_int_equal(node->recovery->collecting_count, 0);
+    assert_true(leat_list_empty(&node->recovery->collects));
     assert_int_equal(answer_rc, LEAT_OK);
     struct co_attempt_said said;
     assert_int_equal(co_attempt_said_decode(answer_control, answer_control_bytes, &said), LEAT_OK);
@@ -221,7 +221,7 @@ static void nobody_is_fenced_whom_no_entry_declared_crashed(void **state)
             mails_deliver(node);
             assert_int_equal(answer_rc, LEAT_E_DISK);
         }
-    assert_int_equal(node->collecting_count, 0);
+    assert_int_equal(node->recovery->collecting_count, 0);
 }
 
 /* Goal: after a request that is refused, the request behind it waits for the next turn: the list has changed. */
@@ -277,7 +277,7 @@ static void collecting_has_limits(void **state)
     leat_collected(&post, collects[3]);
     mails_deliver(node);
     assert_int_equal(answer_rc, LEAT_OK);
-    assert_int_equal(node->collecting_count, CO_COLLECTS_MAX - 4);
+    assert_int_equal(node->recovery->collecting_count, CO_COLLECTS_MAX - 4);
     for (unsigned f = 1; f <= 3; f++) {
         leat_mem_fail_at(f);
         assert_int_equal(co_collect_add(node, 9, INDEX, &none, &ticket), LEAT_E_NO_MEMORY);
@@ -335,7 +335,7 @@ static void question_that_is_malformed_is_refused(void **state)
         leat_mem_fail_at(0);
         assert_int_equal(answer_rc, LEAT_E_NO_MEMORY);
     }
-    assert_int_equal(node->collecting_count + behind, 0);
+    assert_int_equal(node->recovery->collecting_count + behind, 0);
     answer_arrives(LEAT_E_CANCELLED);
 }
 
@@ -376,7 +376,7 @@ static void question_of_too_much_is_refused(void **state)
         answer_rc = (leat_err)-1;
         co_collect_take(node, &frame, &ticket);
         assert_int_equal(answer_rc, cases[c].fits ? (leat_err)-1 : LEAT_E_INVALID);
-        assert_int_equal(node->collecting_count, 1);
+        assert_int_equal(node->recovery->collecting_count, 1);
     }
     co_collect_advance(node);
     assert_int_equal(answer_rc, LEAT_E_DENIED); /* no entry says that they crashed */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "coordinator/metadata/private.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/broken.h"
 #include "tests/coordinator/machine_rig.h"
 

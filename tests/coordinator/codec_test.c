@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "coordinator/membership/messages.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/raft_bytes.h"
 #include "tests/coordinator/raft_heap.h"
 

@@ -14,7 +14,8 @@
 #include "base/mem.h"
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/metadata/private.h"
+#include "coordinator/recovery/attempt.h"
 
 enum { SESSION = 77 };
 

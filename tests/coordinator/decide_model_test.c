@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "coordinator/metadata/decide.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/decide_rows.h"
 
 enum { ROWS = 7, EPOCH = 3, VERSION = 2, SEGMENT_MIN = 4, SEGMENT_MAX = 7 };

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "coordinator/metadata/decide.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/decide_rows.h"
 
 static const struct leat_log_ref LOG = {7, 1, 2};

@@ -254,7 +254,7 @@ static void node_that_refuses_is_dead(void **state)
         if (c == 2) coordinator->watch[3].incarnation = 12;
         if (c == 3) coordinator->machine.nodes[3].info.incarnation = 23;
         if (c == 4) leads = false;
-        if (c == 5) coordinator->ready = false;
+        if (c == 5) coordinator->start = CO_START_ASKS;
         co_detect_refused(coordinator, c == 6 ? 0 : 13, 0);
         assert_int_equal(coordinator->watch[3].dead, c == 0 || c >= 4 ? c != 6 : false);
         expect_calls(c == 0 ? "crash n3 13" : "");

@@ -241,7 +241,8 @@ static inline int begin(void **state)
     env = (struct leat_env){.clock = &clock_of_test};
     coordinator->env = &env;
     assert_int_equal(leat_timers_init(&coordinator->timers, &clock_of_test, 8), LEAT_OK);
-    coordinator->clustered = coordinator->votes = coordinator->ready = true;
+    coordinator->clustered = coordinator->votes = true;
+    coordinator->start = CO_START_READY;
     coordinator->options.on_collect = on_collect;
     coordinator->incarnation = OWN;
     coordinator->voter_id = 1;

@@ -26,7 +26,7 @@ static void node_that_is_silent_beyond_patience_is_declared_crashed(void **state
         if (c) begin(NULL);
         const uint64_t at_us = now_us + patience_us + (c != 0);
         struct leat_node_info *info = &coordinator->machine.nodes[3].info;
-        if (c == 2) coordinator->ready = false;
+        if (c == 2) coordinator->start = CO_START_ASKS;
         if (c == 3) info->crashed = true;
         if (c == 4) info->state = LEAT_NODE_GONE;
         if (c == 5) coordinator->incarnation = 13, coordinator->watch[0].heard_us = at_us;
@@ -289,7 +289,7 @@ static void leader_that_hears_no_majority_is_deaf(void **state)
         const uint64_t begun = now_us, patience_us = SUSPECT_US + CONFIRM_US,
                        at_us = begun + patience_us + (c != 0);
         coordinator->watching = true; /* whom it declares is another matter */
-        if (c == 2) coordinator->ready = false;
+        if (c == 2) coordinator->start = CO_START_ASKS;
         if (c == 3) leads = false;
         if (c == 4) coordinator->leads_since_us = at_us - SUSPECT_US;
         if (c == 5) coordinator->leads_since_us = at_us - SUSPECT_US - 1;

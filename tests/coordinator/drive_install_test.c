@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 
 enum { BYTES = 1000 };
 
@@ -60,7 +60,8 @@ static void snapshot_is_taken_when_it_may(void **state)
         drive.bytes_since_snapshot = cases[c].bytes;
         drive.raft.commit_index = cases[c].commit;
         drive.log.saving = cases[c].saving;
-        drive.installing = cases[c].installing;
+        drive.snapshot_state =
+            cases[c].installing ? LEAT_RAFT_SNAPSHOT_INSTALLS : LEAT_RAFT_SNAPSHOT_NONE;
         drive.failed = cases[c].failed ? LEAT_E_DISK : LEAT_OK;
         leat_raft_drive_snapshot_maybe(&drive);
         assert_int_equal(tables_asked, cases[c].taken);
@@ -79,15 +80,20 @@ static void snapshot_is_installed_once_it_is_stored(void **state)
     char bytes[4] = "full";
     const struct raft_update update = {
         .snapshot = {.metadata = {.index = 7}, .chunk = {.base = bytes, .len = sizeof bytes}}};
-    drive.install_saved = true; /* of one before */
-    drive.log.saving = true;    /* one that is taken goes first */
+    drive.log.saving = true; /* one that is taken goes first */
+    drive.snapshot_state = LEAT_RAFT_SNAPSHOT_TAKES;
     leat_raft_drive_install_take(&drive, &update);
-    assert_true(drive.installing && !drive.install_saved);
+    assert_int_equal(drive.snapshot_state, LEAT_RAFT_SNAPSHOT_TAKES_FIRST);
+    for (unsigned state_is = LEAT_RAFT_SNAPSHOT_TAKES_FIRST; state_is < LEAT_RAFT_SNAPSHOT_SAVED;
+         state_is++) {
+        drive.snapshot_state = (enum leat_raft_snapshot_state)state_is;
+        leat_raft_drive_install_finish(&drive);
+        assert_int_equal(drive.snapshot_state, state_is);
+    }
+    drive.snapshot_state = LEAT_RAFT_SNAPSHOT_SAVED;
+    drive.log.writing = true;
     leat_raft_drive_install_finish(&drive);
-    assert_true(drive.installing);
-    drive.install_saved = drive.log.writing = true;
-    leat_raft_drive_install_finish(&drive);
-    assert_true(drive.installing);
+    assert_int_equal(drive.snapshot_state, LEAT_RAFT_SNAPSHOT_SAVED);
     assert_int_equal(drive.applied, 0);
 }
 

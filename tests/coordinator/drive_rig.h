@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/node_log.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/raft_heap.h"
 #include "tests/trace.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/raft/drive.h"
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/fake.h"
 #include "tests/coordinator/raft_heap.h"
 #include "tests/trace.h"
@@ -425,7 +425,7 @@ static void one_that_is_received_is_stored_then_takes_the_place_of_all(void **st
     fake_world_settle(&world);
     TRACE_IS("restore full, stored, log from 101\nhas 100\n");
     assert_int_equal(drive.applied, INSTALLED);
-    assert_false(drive.installing);
+    assert_int_equal(drive.snapshot_state, LEAT_RAFT_SNAPSHOT_NONE);
     expect_log_from(INSTALLED + 1);
     assert_int_equal(drive.log.snapshot.conf_index, 1);
     /* Nor do the entries before it hasten the next: 3,000 bytes of them. */
@@ -450,11 +450,11 @@ static void one_that_is_being_taken_goes_first(void **state)
     while (!drive.log.saving)
         assert_true(fake_world_turn(&world));
     receive_snapshot();
-    assert_true(drive.taking && drive.installing);
+    assert_int_equal(drive.snapshot_state, LEAT_RAFT_SNAPSHOT_TAKES_FIRST);
     fake_world_settle(&world);
     TRACE_IS("tables of 7\nrestore full, stored, log from 101\nhas 100\n");
     assert_int_equal(drive.applied, INSTALLED);
-    assert_false(drive.taking || drive.installing);
+    assert_int_equal(drive.snapshot_state, LEAT_RAFT_SNAPSHOT_NONE);
     assert_int_equal(drive.log.snapshot.data_bytes, 4);
 }
 
@@ -469,7 +469,7 @@ static void nothing_is_installed_once_it_has_failed(void **state)
         if (i < 15) fake_world_settle(&world);
     }
     receive_snapshot();
-    assert_true(drive.taking && drive.installing);
+    assert_int_equal(drive.snapshot_state, LEAT_RAFT_SNAPSHOT_TAKES_FIRST);
     trace_begin();
     run_rc = LEAT_E_DISK; /* the log can't be cut behind the one that is taken */
     fake_world_settle(&world);
@@ -526,7 +526,7 @@ static void voter_closes_amid_one(void **state)
     (void)state;
     follower_make(LEAST, 0);
     receive_snapshot();
-    assert_true(drive.installing && drive.log.saving && !drive.log.writing);
+    assert_true(leat_raft_drive_installs(&drive) && drive.log.saving && !drive.log.writing);
     close_voter();
     assert_int_equal(awaited, 1); /* what is on its way to the disk */
     fake_world_power_cut(&world);

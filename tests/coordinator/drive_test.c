@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The requests in an update of raft's, in the safe order; commit; the faults that end the drive. */
 #include "coordinator/membership/state.h"
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/drive_rig.h"
 
 static void everything_in_the_one_order(void **state)
@@ -401,7 +402,7 @@ static void a_round_is_told_to_raft_unless_it_was_cut(void **state)
     TRACE_IS("");
     drive.log.on_durable(&drive, 9, LEAT_OK);
     TRACE_IS("step 3 at 7000, room 65535: to 9\n");
-    drive.installing = true;
+    drive.snapshot_state = LEAT_RAFT_SNAPSHOT_INSTALLS;
     drive.log.on_durable(&drive, 9, LEAT_OK);
     TRACE_IS("install finish\n");
     drive.log.on_durable(&drive, 9, LEAT_E_DISK);
@@ -455,9 +456,9 @@ static void a_turn_ends_with_a_round(void **state)
     leat_raft_drive_turn_end(&drive);
     TRACE_IS("flush\nmark timer in 200000 us\n");
     drive.log.full = false;
-    drive.installing = true;
+    drive.snapshot_state = LEAT_RAFT_SNAPSHOT_INSTALLS;
     leat_raft_drive_turn_end(&drive);
-    drive.installing = false;
+    drive.snapshot_state = LEAT_RAFT_SNAPSHOT_NONE;
     drive.raft_open = false;
     leat_raft_drive_turn_end(&drive);
     TRACE_IS("");

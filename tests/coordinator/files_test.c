@@ -15,6 +15,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/membership/state.h"
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/fake.h"
 
 enum { CONF_BYTES_MAX = 256 };

@@ -22,7 +22,7 @@
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/trace.h"
 
 enum { PEERS = 4, LINKS = 16, SELF = 10, TERM = 5 };
@@ -423,6 +423,7 @@ static inline int begin(void **state)
     coordinator->options.node_address = "own:1";
     coordinator->links = &all_links;
     coordinator->peer_events = &co_serve_events;
+    coordinator->on_recovery = co_recovery_take;
     coordinator->votes = true;
     coordinator->incarnation = SELF;
     coordinator->voter_id = 1;

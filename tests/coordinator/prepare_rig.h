@@ -8,7 +8,8 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/metadata/private.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/decide_rows.h"
 
 enum {

@@ -18,7 +18,7 @@
 #include "base/random.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/metadata/assign.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/decide_rows.h"
 #include "tests/coordinator/prepare_rig.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/calls_rig.h"
 
 /* ---- pulling ---- */
@@ -96,11 +96,11 @@ static void node_is_asked_for_copies_and_says_what_came_of_them(void **state)
             pulls[i]->rc = i % 3 ? LEAT_OK : LEAT_E_DISK;
             snprintf(pulls[i]->error.text, sizeof pulls[i]->error.text, "copy %u", i);
             leat_pulled(&post, pulls[i]);
-            if (i == 0) assert_int_equal(asked->pulling_count, 1);
+            if (i == 0) assert_int_equal(asked->recovery->pulling_count, 1);
             mails_deliver(asked);
         }
-        assert_int_equal(asked->pulling_count, 0);
-        assert_true(leat_list_empty(&asked->pullings));
+        assert_int_equal(asked->recovery->pulling_count, 0);
+        assert_true(leat_list_empty(&asked->recovery->pullings));
         if (!local) {
             struct leat_msg_reader reader;
             leat_msg_reader_init(&reader, answer_control, answer_control_bytes);
@@ -317,11 +317,11 @@ static void copies_that_are_malformed_or_too_many_are_refused(void **state)
         leat_mem_fail_at(0);
         assert_int_equal(answer_rc, LEAT_E_NO_MEMORY);
     }
-    assert_int_equal(pull_count + node->pulling_count, 0);
+    assert_int_equal(pull_count + node->recovery->pulling_count, 0);
     for (unsigned i = 0; i < CO_PULLINGS_MAX; i++)
         co_pull_take(node, &frame, &ticket);
     assert_int_equal(answer_rc, LEAT_E_NO_MEMORY); /* none since */
-    assert_int_equal(node->pulling_count, CO_PULLINGS_MAX);
+    assert_int_equal(node->recovery->pulling_count, CO_PULLINGS_MAX);
     co_pull_take(node, &frame, &ticket);
     assert_int_equal(answer_rc, LEAT_E_AGAIN);
     answer_arrives(LEAT_E_CANCELLED);
@@ -352,7 +352,7 @@ static void copies_from_a_name_that_is_too_long_are_refused(void **state)
         answer_rc = (leat_err)-1;
         co_pull_take(node, &changed, &ticket);
         assert_int_equal(answer_rc, more ? LEAT_E_INVALID : (leat_err)-1);
-        assert_int_equal(node->pulling_count, 1);
+        assert_int_equal(node->recovery->pulling_count, 1);
     }
     answer_arrives(LEAT_E_CANCELLED);
 }

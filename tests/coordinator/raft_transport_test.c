@@ -284,7 +284,7 @@ static void only_heartbeats_at_the_same_end_count(void **state)
             append(LAST + 1, 0, LAST + 2), then = 5;
             break; /* what is not here says nothing */
         case 4:
-            coordinator->drive.installing = true, lack(1);
+            coordinator->drive.snapshot_state = LEAT_RAFT_SNAPSHOT_TAKES_FIRST, lack(1);
             break;
         case 5:
             coordinator->receive.id = 11, lack(1);
@@ -303,7 +303,8 @@ static void only_heartbeats_at_the_same_end_count(void **state)
             break;
         }
         assert_int_equal(coordinator->forgotten.appends, then);
-        coordinator->drive.installing = coordinator->drive.log.full = false;
+        coordinator->drive.snapshot_state = LEAT_RAFT_SNAPSHOT_NONE;
+        coordinator->drive.log.full = false;
         coordinator->receive.id = 0;
     }
     /* Not of one that has failed already, nor of messages of another kind. */

@@ -5,7 +5,7 @@
 
 #include "base/crc32c.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 _Noreturn void model_wrong(struct model *model, const char *what, unsigned log)
 {

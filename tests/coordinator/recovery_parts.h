@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/recovery_rig.h"
 
 static inline struct model *model_of(struct rig_node *node)

@@ -12,7 +12,8 @@
 #include "coordinator/membership/peers.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/metadata/private.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/trace.h"
 
 enum { PEERS = 4, MOST = LEAT_RECOVERY_WAITING_MAX };

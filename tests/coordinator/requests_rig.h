@@ -13,7 +13,7 @@
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/status.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 
 enum { REQUESTS = 6 };
 

@@ -11,7 +11,7 @@
 
 #include "coordinator/membership/messages.h"
 #include "coordinator/metadata/assign.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "link/bodies.h"
 #include "tests/rows_expect.h"
 #include "tests/rows_page.h"

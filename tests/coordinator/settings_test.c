@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coordinator/metadata/decide.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/coordinator/machine_rig.h"
 
 /* ---- names and settings ---- */

@@ -15,7 +15,7 @@
 #include "coordinator/membership/state.h"
 #include "coordinator/membership/status.h"
 #include "coordinator/membership/voters.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "tests/trace.h"
 
 enum { PEERS = 3, TERM = 7, LAST_INDEX = 29 };
@@ -312,7 +312,8 @@ static void what_the_tables_have(void **state)
     stream(0, 8, false);
     stream(1, 16, true);
     stream(2, 4, false);
-    leads = coordinator->ready = true;
+    leads = true;
+    coordinator->start = CO_START_READY;
     memset(status, 0x5a, sizeof *status);
     leat_coordinator_status(coordinator, status);
     assert_int_equal(status->role, LEAT_VOTER_CANDIDATE);
@@ -327,7 +328,8 @@ static void what_the_tables_have(void **state)
     assert_int_equal(status->stream_count, 2);
     assert_int_equal(status->log_count, 12);
     assert_int_equal(status->recovery.ended, 99);
-    leads = coordinator->ready = false;
+    leads = false;
+    coordinator->start = CO_START_ASKS;
     machine->stream_count = 0;
     leat_coordinator_status(coordinator, status);
     assert_true(!status->ready && !status->leads && status->stream_count == 0);
@@ -461,7 +463,7 @@ static void it_is_said_after_a_while_and_again(void **state)
     TRACE_IS(MORE_THAN "\n");
     assert_int_equal(coordinator->wait_tell_us, 123001001);
     for (unsigned i = 0; i < 3; i++) {
-        coordinator->ready = i == 0;
+        coordinator->start = i == 0 ? CO_START_READY : CO_START_TOLD;
         coordinator->forgot = i == 1;
         coordinator->links = i == 2 ? NULL : (struct leat_links *)(void *)&env;
         tells("");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raft's storage at the ends of its ranges: the largest entry, the largest round, what lies behind the last entry, and
  * files of another version. */
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/storage_rig.h"
 
 static void on_durable(void *owner, uint64_t index, leat_err rc)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <raft.h>
 
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/storage_rig.h"
 
 /* ---- entries ---- */

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <raft.h>
 
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/storage_rig.h"
 
 /* ---- vote ---- */

@@ -14,6 +14,7 @@
 #include <raft.h>
 
 #include "base/mem.h"
+#include "coordinator/raft/private.h"
 #include "tests/coordinator/fake.h"
 #include "tests/coordinator/journal.h"
 #include "tests/coordinator/raft_bytes.h"

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "coordinator/metadata/assign.h"
+#include "coordinator/metadata/private.h"
 #include "tests/coordinator/machine_rig.h"
 
 static struct leat_machine *m, *copy;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Seeds of what a node keeps in files: raft_fuzz.c, catalogue_fuzz.c, groups_fuzz.c. */
+#include "coordinator/raft/private.h"
 #include "corpus.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/messages.h"
 #include "coordinator/metadata/assign.h"
-#include "coordinator/recovery/recovery.h"
+#include "coordinator/recovery/attempt.h"
 #include "link/bodies.h"
 #include "replication/control/messages.h"
 #include "rows_fuzz.h"

@@ -6,6 +6,7 @@
  *
  * The input: pieces (fuzz.h), each a file: bits 0 to 2 of the kind say which file, bits 3 to 6 its number, bit 7 that
  * the checksums stay as they are. Else the checksums are made right, so that the fuzzer gets past them. */
+#include "coordinator/raft/private.h"
 #include "fuzz.h"
 
 #include <stdio.h>

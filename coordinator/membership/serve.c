@@ -10,7 +10,6 @@
 #include "coordinator/membership/requests.h"
 #include "coordinator/membership/rights.h"
 #include "coordinator/membership/state.h"
-#include "coordinator/recovery/recovery.h"
 
 static void submit_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                         const struct leat_frame *frame, const struct leat_link_ticket *ticket)
@@ -105,17 +104,13 @@ static void serve(void *owner, struct leat_link *link, const struct leat_frame *
     case CO_KIND_PONG:
         co_pong_take(coordinator, peer, frame);
         break;
-    case CO_KIND_RECOVERY:
-        co_report_take(coordinator, peer, frame);
-        break;
     case CO_KIND_LOST:
         co_lost_take(coordinator, peer, frame);
         break;
     case CO_KIND_COLLECT:
-        co_collect_take(coordinator, frame, ticket);
-        break;
     case CO_KIND_PULL:
-        co_pull_take(coordinator, frame, ticket);
+    case CO_KIND_RECOVERY:
+        coordinator->on_recovery(coordinator, peer, frame, ticket);
         break;
     default:
         leat_link_answer_error(leat_link_links(link), ticket, LEAT_E_UNSUPPORTED,
