@@ -57,6 +57,22 @@ static void dispositions_late_batch_alone_ends_its_epoch(void **state)
     steps.did[0] = 0;
 }
 
+/* Goal: a batch of unknown fate behind a batch that failed for good is not sent again: the failure says nothing about
+ * what the log has, and the batch might be appended twice. */
+static void dispositions_batch_of_unknown_fate_behind_a_failure_fails(void **state)
+{
+    (void)state;
+    steps_ready(1, 1);
+    add(1, 2, -1);
+    steps_turn(1);
+    steps.did[0] = 0;
+    steps_answer((const leat_err[]){LEAT_E_INTERNAL, LEAT_E_TIMEOUT}, 10, "it broke");
+    steps_turn(1000);
+    steps_did("#1 INTERNAL 'it broke';#2 INTERNAL 'it broke';");
+    steps_end();
+    steps.did[0] = 0;
+}
+
 /* Goal: an answer of fewer rows than batches says nothing, also where bytes follow that look like rows: all its batches
  * are sent again as they were. */
 static void dispositions_answer_of_too_few_rows_says_nothing(void **state)
@@ -306,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(dispositions_acked_batches_are_never_late),
         TEST(dispositions_late_batch_alone_ends_its_epoch),
+        TEST(dispositions_batch_of_unknown_fate_behind_a_failure_fails),
         TEST(dispositions_answer_of_too_few_rows_says_nothing),
         TEST(dispositions_batch_that_may_be_there_is_not_cut),
         TEST(dispositions_old_refusal_does_not_hurry),
