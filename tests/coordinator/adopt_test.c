@@ -164,6 +164,25 @@ static void streamlet_with_an_open_log_is_left_to_recovery(void **state)
     }
 }
 
+/* Goal: an operator reads of a log that waits why the log waits, and of the other logs of the streamlet that these are
+ * decided with it. */
+static void log_that_waits_keeps_its_reason(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begin(1, 2, 2);
+    one_opened(rig);
+    struct leat_coordinate request;
+    assert_int_equal(decided(rig, NULL, 0, 0, &request), LEAT_OK);
+    assert_int_equal(request.decision_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct leat_log_decision *it = &request.decisions[i];
+        assert_true(it->left && it->kind == LEAT_DECIDED_WAIT && it->why[0] != '\0');
+        assert_int_equal(strstr(it->why, "decided with what all nodes hold") != NULL, i == 1);
+    }
+    leat_mem_free(request.decisions);
+    rig_end(rig);
+}
+
 /* Goal: the entries of an adoption have the effect of its decisions: an opened log gets its decided tail, the node gets
  * its streamlets under a new epoch, and streamlets that are left stay as they are. */
 static void entries_do_what_was_decided(void **state)
@@ -353,6 +372,7 @@ int main(void)
         cmocka_unit_test(marks_that_the_tables_do_not_know_are_refused),
         cmocka_unit_test(only_an_incarnation_that_is_up_adopts),
         cmocka_unit_test(streamlet_with_an_open_log_is_left_to_recovery),
+        cmocka_unit_test(log_that_waits_keeps_its_reason),
         cmocka_unit_test(entries_do_what_was_decided),
         cmocka_unit_test(log_that_waits_gets_no_tail),
         cmocka_unit_test(marks_are_of_one_log),

@@ -251,6 +251,29 @@ static void loss_is_of_one_log(void **state)
     assert_false(m->streams[0].logs[1].record.tail.jumped);
 }
 
+/* Goal: a log whose loss is accepted waits no more: nothing counts of what was heard while the log waited. */
+static void loss_ends_what_was_heard(void **state)
+{
+    (void)state;
+    struct leat_machine_log *log = &m->streams[0].logs[0];
+    log->record = (struct leat_log_record){.opened = true,
+                                           .stamp_epoch = {log->epoch.v},
+                                           .stamp_version = 1,
+                                           .heard = m->next_incarnation};
+    log->epoch.v = m->next_epoch++;
+    assert_true(leat_machine_log_waits(log));
+    const struct leat_assign_entry loss = {.reason = LEAT_ASSIGN_LOSS, .incarnation = A};
+    struct leat_assign_row row = row_of(S, 0, 0);
+    row.owner = A;
+    row.rows = 1;
+    row.decision = LEAT_RECOVER_LEFT;
+    row.heard = m->next_incarnation;
+    assert_int_equal(assign(&loss, &row, 1), LEAT_OK);
+    assert_true(log->record.tail.jumped);
+    assert_false(log->record.opened);
+    assert_int_equal(log->record.heard, 0);
+}
+
 /* ---- recovery ---- */
 
 static const struct leat_assign_entry recovery = {.reason = LEAT_ASSIGN_RECOVERY, .attempt = 9};
@@ -330,6 +353,7 @@ int main(void)
         ROWS_TEST(every_row_is_in_the_name_of_who_asks),
         ROWS_TEST(end_of_a_start_is_of_who_starts),
         ROWS_TEST(loss_is_of_one_log),
+        ROWS_TEST(loss_ends_what_was_heard),
         ROWS_TEST(recovery_takes_no_streamlet_past_the_end_of_its_stream),
         ROWS_TEST(recovery_keeps_what_was_heard_of_logs_as_they_were_seen),
         ROWS_TEST(recover_gives_nothing_up),

@@ -432,6 +432,36 @@ static void stream_is_deleted_amid_an_attempt(void **state)
     }
 }
 
+/* Goal: a log whose stream is gone is not listed as waiting, where a torn replica would wait for other nodes. */
+static void log_of_a_deleted_stream_waits_for_no_majority(void **state)
+{
+    (void)state;
+    for (unsigned c = 0; c < 2; c++) { /* the stream is there, and gone */
+        if (c) assert_int_equal(begin(NULL), 0);
+        stream_make(1, 1);
+        crash(0);
+        advance(0);
+        if (c) leat_machine_stream_drop(machine, leat_machine_stream_find(machine, 1));
+        struct leat_replica_row row = {.log = {1, 0, 0},
+                                       .segment = 5,
+                                       .kind = LEAT_REPLICA_MARK,
+                                       .epoch = {3},
+                                       .version = 1,
+                                       .prefix_id = {100, 100},
+                                       .next_offset = 50,
+                                       .torn = true,
+                                       .durable = true};
+        struct leat_collect collect = {.attempt = it->attempt, .rows = &row, .row_count = 1};
+        co_recovery_rows(coordinator, 11, &collect);
+        answer(2, 0, 0, LEAT_E_TIMEOUT);
+        answer(3, 0, 0, LEAT_E_TIMEOUT);
+        advance(0);
+        advance(0);
+        assert_int_equal(it->waiting_count, 1 - c);
+        if (c == 0) finish(NULL);
+    }
+}
+
 /* The last part of a round has nothing more: what waits of the parts before is looked for again. */
 static void one_log_that_waits_is_looked_for_again(void **state)
 {
@@ -467,6 +497,7 @@ int main(void)
         ATTEMPT_TEST(pace_begins_anew_when_another_number_waits),
         ATTEMPT_TEST(pace_begins_anew_when_something_was_decided),
         ATTEMPT_TEST(stream_is_deleted_amid_an_attempt),
+        ATTEMPT_TEST(log_of_a_deleted_stream_waits_for_no_majority),
         ATTEMPT_TEST(one_log_that_waits_is_looked_for_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

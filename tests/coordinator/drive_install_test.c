@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a drive takes a snapshot, and when it installs one that it has received: each condition by itself, on a drive
+/* When a drive takes a snapshot, when it installs one that it has received, and what a close tells: on a drive
  * without a disk. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "coordinator/membership/state.h"
 #include "coordinator/raft/private.h"
+#include "tests/coordinator/told.h"
 
 enum { BYTES = 1000 };
 
@@ -25,6 +26,28 @@ static leat_err on_snapshot(void *owner, uint8_t **out_bytes, size_t *out_count)
     (void)out_count;
     tables_asked++;
     return LEAT_E_NO_MEMORY; /* none is taken now */
+}
+
+/* In the place of raft's, and a disk. */
+void raft_close(struct raft *r, raft_close_cb cb)
+{
+    assert_ptr_equal(r, &drive.raft);
+    assert_null(cb);
+}
+static leat_err sync_rc;
+static unsigned syncs;
+static leat_err disk_run(void *ctx, struct leat_disk_io *io)
+{
+    (void)ctx;
+    assert_int_equal(io->kind, LEAT_DISK_SYNC);
+    assert_ptr_equal(io->file, &sync_rc);
+    syncs++;
+    return sync_rc;
+}
+static void disk_close(void *ctx, struct leat_file *file)
+{
+    (void)ctx;
+    assert_ptr_equal(file, &sync_rc);
 }
 
 static int begin(void **state)
@@ -106,12 +129,37 @@ static void drive_that_is_not_open_is_closed(void **state)
     assert_false(drive.raft_open);
 }
 
+/* Goal: the node log tells of a disk that fails while a drive with a round or a snapshot in flight closes, and of no
+ * other. */
+static void disk_that_fails_on_the_way_out_is_told(void **state)
+{
+    const struct leat_disk disk = {.run = disk_run, .close = disk_close};
+    for (unsigned c = 0; c < 6; c++) {
+        begin(state);
+        const bool in_flight = c / 2 < 2;
+        drive.raft_open = true;
+        drive.log.disk = &disk;
+        drive.log.vote_file = (struct leat_file *)(void *)&sync_rc;
+        drive.log.writing = c / 2 == 0;
+        drive.log.saving = c / 2 == 1;
+        sync_rc = c % 2 ? LEAT_E_DISK : LEAT_OK;
+        syncs = 0;
+        told_from_now_on();
+        leat_raft_drive_close(&drive);
+        leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
+        assert_int_equal(syncs, in_flight);
+        expect_told(in_flight && sync_rc ? "W coordinator: the disk failed on the way out\n" : "");
+        assert_false(drive.raft_open);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(snapshot_is_taken_when_it_may, begin),
         cmocka_unit_test_setup(snapshot_is_installed_once_it_is_stored, begin),
         cmocka_unit_test_setup(drive_that_is_not_open_is_closed, begin),
+        cmocka_unit_test_setup(disk_that_fails_on_the_way_out_is_told, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

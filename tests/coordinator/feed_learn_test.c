@@ -390,6 +390,14 @@ static void snapshot_takes_the_place_of_the_tables(void **state)
     assert_int_equal(coordinator->feed_in_total + coordinator->feed_in_offset, 0);
 }
 
+static void snapshot_of_one_byte_is_taken(void **state)
+{
+    (void)state;
+    chunk_comes(20, 1, 0, "a");
+    TRACE_IS("chunk at 0 of 1\nrestore at 10 +1:61\nanswer [0\n");
+    assert_int_equal(coordinator->applied, 20);
+}
+
 static void chunk_that_is_not_the_next_is_refused(void **state)
 {
     (void)state;
@@ -466,6 +474,7 @@ int main(void)
         LEARNER_TEST(only_who_was_asked_is_listened_to),
         LEARNER_TEST(configuration_tells_who_votes),
         LEARNER_TEST(snapshot_takes_the_place_of_the_tables),
+        LEARNER_TEST(snapshot_of_one_byte_is_taken),
         LEARNER_TEST(chunk_that_is_not_the_next_is_refused),
         LEARNER_TEST(snapshot_without_memory_is_given_up),
         LEARNER_TEST(snapshot_that_does_not_decode_stops_the_learner),

@@ -101,9 +101,18 @@ static void node_takes_no_address_of_one_that_is_up(void **state)
     assert_int_equal(state_of("a", 3, LEAT_NODE_DOWN), LEAT_OK);
     assert_int_equal(up((struct node){.name = "c", .address = "h:1", .id = 3}), LEAT_OK);
     assert_int_equal(up((struct node){.name = "a", .address = "h:1", .id = 1}), LEAT_E_EXISTS);
+    assert_non_null(strstr(result.error.text, "node 'c' is up at h:1: choose another address"));
     assert_int_equal(up((struct node){.name = "a", .address = "h:3", .id = 9}), LEAT_OK);
     assert_int_equal(crash("b", 2), LEAT_OK);
     assert_int_equal(up((struct node){.name = "d", .address = "h:2", .id = 4}), LEAT_OK);
+    /* A voter's address, up or not; of two nodes the node that is up is named. */
+    machine->voter_count = 2;
+    machine->voters[0] = (struct leat_machine_voter){.address = "h:7", .name = "v"};
+    machine->voters[1] = (struct leat_machine_voter){.address = "h:2", .name = "w"};
+    assert_int_equal(up((struct node){.name = "e", .address = "h:7", .id = 5}), LEAT_E_EXISTS);
+    assert_non_null(strstr(result.error.text, "node 'v' votes at h:7: choose another address"));
+    assert_int_equal(up((struct node){.name = "e", .address = "h:2", .id = 5}), LEAT_E_EXISTS);
+    assert_non_null(strstr(result.error.text, "node 'd' is up at h:2: choose another address"));
 }
 
 /* A directory that was up with a newer state than it has, or whose copy is up. */

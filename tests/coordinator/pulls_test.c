@@ -327,6 +327,34 @@ static void copies_that_are_malformed_or_too_many_are_refused(void **state)
     answer_arrives(LEAT_E_CANCELLED);
 }
 
+/* Goal: a copy that names more sources than there is room for is refused, whether the last source follows or not. */
+static void copy_of_too_many_sources_is_refused(void **state)
+{
+    (void)state;
+    static uint8_t payload[65536];
+    tasks_make(LOGS);
+    co_recovery_pull(leader, 1);
+    struct leat_frame frame = frame_of(payload);
+    for (uint32_t most = 0; most < 2; most++)
+        for (uint32_t more = 0; more <= most; more++) {
+            const struct leat_pull pull = {.log = {1, 0, 0},
+                                           .source_count = LEAT_PULL_SOURCES_MAX + most};
+            struct leat_msg_writer w;
+            leat_msg_writer_init(&w, payload, sizeof payload);
+            co_pulls_said_write(&w, 1);
+            co_pull_said_write(&w, &pull);
+            for (uint32_t i = 0; i < LEAT_PULL_SOURCES_MAX + more; i++)
+                co_pull_source_write(&w, &(struct co_pull_source){{"n2", 2}, {"h:2", 3}, 12});
+            frame.payload_bytes = w.used;
+            pull_count = 0;
+            answer_rc = (leat_err)-1;
+            co_pull_take(node, &frame, &ticket);
+            assert_int_equal(pull_count, most == 0);
+            assert_int_equal(answer_rc, most == 0 ? (leat_err)-1 : LEAT_E_INVALID);
+        }
+    answer_arrives(LEAT_E_CANCELLED);
+}
+
 /* A source whose name has no room: whoever was asked with an empty one would ask nobody. */
 static void copies_from_a_name_that_is_too_long_are_refused(void **state)
 {
@@ -428,6 +456,7 @@ int main(void)
         CALLS_TEST(node_that_cannot_be_asked_for_copies_made_none),
         CALLS_TEST(answer_about_copies_that_is_malformed_is_none),
         CALLS_TEST(copies_that_are_malformed_or_too_many_are_refused),
+        CALLS_TEST(copy_of_too_many_sources_is_refused),
         CALLS_TEST(copies_from_a_name_that_is_too_long_are_refused),
         CALLS_TEST(copies_and_sources_are_counted),
         CALLS_TEST(leader_without_memory_makes_no_copies),

@@ -403,6 +403,12 @@ static void refusal_of_a_kind_says_why(void **state)
         if (co_peer_may(coordinator, &peer, kind, &why)) continue;
         assert_non_null(why);
         assert_int_equal(strstr(why, "leader") != NULL, co_kind_right(kind) == CO_RIGHT_LEADER);
+        assert_int_equal(strstr(why, "a voter") != NULL, co_kind_right(kind) == CO_RIGHT_VOTER);
+        assert_int_equal(strstr(why, "cluster already") != NULL,
+                         co_kind_right(kind) == CO_RIGHT_FORMER);
+        assert_int_equal(strstr(why, "no request of that kind") != NULL,
+                         co_kind_right(kind) == CO_RIGHT_NOBODY ||
+                             co_kind_right(kind) == CO_RIGHT_SELF);
     }
 }
 

@@ -66,7 +66,7 @@ static void name_characters_are_bounded(void **state)
         const char name[3] = {'x', 'y', (char)c};
         const bool ok = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
                         (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
-        char shown[32];
+        char shown[64];
         snprintf(shown, sizeof shown,
                  c >= 0x20 && c < 0x7f ? "byte 3 of the stream's name is '%c'"
                                        : "byte 3 of the stream's name is 0x%02x",

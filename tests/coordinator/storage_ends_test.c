@@ -3,6 +3,7 @@
  * files of another version. */
 #include "coordinator/raft/private.h"
 #include "tests/coordinator/storage_rig.h"
+#include "tests/coordinator/told.h"
 
 static void on_durable(void *owner, uint64_t index, leat_err rc)
 {
@@ -262,6 +263,25 @@ static void log_that_closes_amid_a_snapshot_closes_its_file(void **state)
     if (raft_log.save_file) unload();
 }
 
+/* Goal: the node log has a line about the mark when the mark could not be noted, and then alone. */
+static void mark_that_is_not_noted_on_the_way_out_is_told(void **state)
+{
+    (void)state;
+    for (unsigned c = 0; c < 2; c++) {
+        if (c) again();
+        three_put();
+        assert_int_equal(load(), LEAT_OK);
+        assert_true(raft_log.vote.formed && leat_raft_log_mark_wanted(&raft_log));
+        journal_clear(&journal);
+        if (c) journal_fail(&journal, 1, LEAT_E_DISK);
+        told_from_now_on();
+        unload();
+        leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
+        assert_non_null(strstr(journal.text, "write vote"));
+        expect_told(c ? "W coordinator: raft's durable mark was not noted on the way out\n" : "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +296,7 @@ int main(void)
         LOAD_TEST(segment_without_one_before_says_so),
         LOAD_TEST(entries_keep_their_order_where_the_log_grows),
         LOAD_TEST(log_that_closes_amid_a_snapshot_closes_its_file),
+        LOAD_TEST(mark_that_is_not_noted_on_the_way_out_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

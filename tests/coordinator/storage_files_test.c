@@ -184,11 +184,13 @@ static void snapshot_with_any_byte_wrong_is_damaged(void **state)
         memcpy(bytes, plain, count);
         bytes[at] ^= 1;
         file_put(path, bytes, count);
-        expect_damaged(at < 56 ? "its header fails the check" : "its content fails the check");
+        expect_damaged(at < 56 ? "05 is damaged: its header fails the check"
+                               : "05 is damaged: its content fails the check");
     }
     for (size_t bytes = 0; bytes < count; bytes++) {
         file_put(path, plain, bytes);
-        expect_damaged(bytes < 56 ? "its header fails the check" : "it is shorter than it says");
+        expect_damaged(bytes < 56 ? "05 is damaged: its header fails the check"
+                                  : "05 is damaged: it is shorter than it says");
     }
     /* With right checksums: another's index, version, and sizes beyond the file, each alone too. */
     for (unsigned c = 0; c < 5; c++) {
@@ -201,9 +203,16 @@ static void snapshot_with_any_byte_wrong_is_damaged(void **state)
         if (c == 4) leat_put_le64(bytes + 48, 6);
         seal(bytes, 56);
         file_put(path, bytes, count);
-        expect_damaged(c < 2 ? "its header fails the check" : "it is shorter than it says");
+        expect_damaged(c < 2 ? "05 is damaged: its header fails the check"
+                             : "05 is damaged: it is shorter than it says");
     }
     uint8_t bytes[256];
+    snapshot_put(bytes, 5, 9, 1, "table", 5);
+    bytes[56] = 2; /* of a format of configurations that is unknown: it names nobody */
+    leat_put_le32(bytes + 12, leat_crc32c(0, bytes + 56, count - 56));
+    seal(bytes, 56);
+    file_put(path, bytes, count);
+    expect_damaged("05 is damaged: it names no voters.");
     for (uint64_t term = 0; term <= 10; term += 5) {
         file_put(path, bytes, snapshot_put(bytes, 5, term, 1, "", 0));
         if (term == 5) {
@@ -212,7 +221,7 @@ static void snapshot_with_any_byte_wrong_is_damaged(void **state)
             assert_int_equal(raft_log.snapshot.data_bytes, 0);
             unload();
         } else {
-            expect_damaged("its term is none, or raft/vote is older than it");
+            expect_damaged("05 is damaged: its term is none, or raft/vote is older than it");
         }
     }
 }

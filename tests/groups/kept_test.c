@@ -188,6 +188,45 @@ static void groups_of_segments_count_in_other_modes(void **state)
     leat_group_destroy(&group);
 }
 
+/* Goal: a stored group that memory has no room for is not read in part: a member that is left out would lose what it
+ * owns. */
+static void stored_group_without_memory_is_none(void **state)
+{
+    (void)state;
+    static uint8_t bytes[2048];
+    struct leat_msg_writer writer;
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_ORDERED);
+    assert_true(leat_group_member_add(group) && leat_group_member_add(group)); /* of no streams */
+    assert_non_null(leat_group_log_add(group, (struct leat_log_ref){7, 0, 0}));
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_group_encode(&writer, group, false);
+    assert_false(writer.overflow);
+    leat_group_destroy(&group);
+    for (uint64_t at = 1; at <= 5; at++) { /* the group, its members, its log; all is there */
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        leat_mem_fail_at(at);
+        group = leat_group_decode(&reader);
+        leat_mem_fail_at(0);
+        assert_int_equal(group != NULL, at == 5);
+        assert_int_equal(reader.failed, at < 5);
+        if (group) assert_true(group->member_count == 2 && group->log_count == 1);
+        leat_group_destroy(&group);
+    }
+}
+
+/* Goal: a record that is gathered is not acked, also while no append is under way. */
+static void gathered_record_is_not_acked(void **state)
+{
+    (void)state;
+    struct home *home = calm_home();
+    assert_true(leat_groups_all_acked(home->groups));
+    home->groups->builder.record_count = 1;
+    assert_false(leat_groups_all_acked(home->groups));
+    home->groups->builder.record_count = 0;
+    home_free(home);
+}
+
 /* Goal: a home has room for groups, bytes and memory up to the last of each, and says which of them lacks. */
 static void room_is_there_up_to_the_last_of_each(void **state)
 {
@@ -641,6 +680,8 @@ int main(void)
         cmocka_unit_test(stored_classic_group_is_whole),
         cmocka_unit_test(member_that_has_not_joined_is_not_stored),
         cmocka_unit_test(groups_of_segments_count_in_other_modes),
+        cmocka_unit_test(stored_group_without_memory_is_none),
+        cmocka_unit_test(gathered_record_is_not_acked),
         cmocka_unit_test(room_is_there_up_to_the_last_of_each),
         cmocka_unit_test(lower_commit_is_stored_as_what_stands),
         cmocka_unit_test(commit_is_not_larger_than_its_batch),

@@ -183,7 +183,14 @@ static void mode_stays_while_there_are_members(void **state)
     struct leat_groups_request other = native_request(LEAT_GROUPS_JOIN, "readers", &STREAM, 1);
     other.mode = LEAT_GROUPS_PARALLEL;
     assert_int_equal(ask(home, &other), LEAT_E_INVALID);
+    assert_non_null(strstr(other.error.text, "the group is of mode ordered"));
     assert_int_equal(group->mode, LEAT_GROUPS_ORDERED);
+    struct leat_groups_request third = native_request(LEAT_GROUPS_JOIN, "sharers", &STREAM, 1);
+    third.mode = LEAT_GROUPS_PARALLEL;
+    ask_join(home, &third);
+    other = native_request(LEAT_GROUPS_JOIN, "sharers", &STREAM, 1);
+    assert_int_equal(ask(home, &other), LEAT_E_INVALID);
+    assert_non_null(strstr(other.error.text, "the group is of mode parallel"));
     home_free(home);
 }
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "link/bodies.h"
 #include "link/internal.h"
 #include "tests/trace.h"
 #include "wire/message.h"
@@ -290,6 +291,38 @@ static void taken_is(bool good, const char *file, int line)
     assert_int_equal(link_.why.code, LEAT_E_INVALID);
 }
 #define TAKEN_IS(good) taken_is((good), __FILE__, __LINE__)
+
+/* What a right hello says lies, again and again, where the next calls have their variables. */
+__attribute__((noinline)) static void stack_fill(const struct link_hello_said *right, size_t from)
+{
+    volatile uint8_t bytes[64 * sizeof *right];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = ((const uint8_t *)right)[(from + i) % sizeof *right];
+}
+
+/* Goal: nothing is taken from a hello that does not decode, not even where memory happens to hold a right hello. */
+static void hello_that_does_not_decode_says_nothing(void **state)
+{
+    (void)state;
+    const struct link_hello_said right = {
+        .version_min = LEAT_NODE_VERSION_MIN,
+        .version_max = LEAT_NODE_VERSION_MAX,
+        .cluster_id = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7},
+        .node = {"pppp", 4},
+        .incarnation = 22,
+        .cores = 2,
+        .purpose = LEAT_LINK_REPLICATE,
+        .to = 1};
+    says(false);
+    said.cut = true;
+    const struct leat_frame *cut = frame();
+    for (size_t from = 0; from < sizeof right; from += sizeof(uint64_t)) {
+        stack_fill(&right, from);
+        enum leat_link_greeted greeted = leat_link_hello_take(&link_, cut);
+        assert_int_equal(greeted, LINK_REFUSED);
+    }
+    trace_begin();
+}
 
 /* Goal: a hello is taken at each of its bounds, and none past one. */
 static void hello_is_taken_within_its_bounds(void **state)
@@ -630,6 +663,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         HELLO_TEST(hello_says_who_and_for_whom),
         HELLO_TEST(hello_is_taken_within_its_bounds),
+        HELLO_TEST(hello_that_does_not_decode_says_nothing),
         HELLO_TEST(hello_is_refused_by_name),
         HELLO_TEST(hello_of_an_earlier_connection_is_refused),
         HELLO_TEST(hello_for_another_actor_moves),

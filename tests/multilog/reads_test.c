@@ -426,6 +426,7 @@ static void segment_that_ends_short_is_named(void **state)
     (void)state;
     CASE(four, read_it, cut(1, 50), from(150));
     CASE(four, read_it, cut(1, 50), from(150), slot(1)->damage_told = true);
+    CASE(four, read_it, cut(1, 50), from(150), read_it(), from(150));
     CASE(four, read_it, cut(1, 50), from(150), slot(2)->joint = LOG_JOINT_JUMPED);
     CASE(four, read_it, cut(1, 50), from(150), slot(2)->front_given_up = true);
     CASE(four, read_it, cut(1, 50), gone(2), from(150), slot(2)->joint = LOG_JOINT_UNKNOWN);
@@ -435,6 +436,9 @@ static void segment_that_ends_short_is_named(void **state)
         "cut(1, 50), from(150): \"segment 1 is damaged at 11512: offsets 150 to 199 are not "
         "there\" DAMAGED..200@0/1/11512\n"
         "cut(1, 50), from(150), slot(1)->damage_told = true: DAMAGED..200@0/1/11512\n"
+        "\"segment 1 is damaged at 11512: offsets 150 to 199 are not there\" "
+        "DAMAGED..200@0/1/11512\n"
+        "cut(1, 50), from(150), read_it(), from(150): DAMAGED..200@0/1/11512\n"
         "cut(1, 50), from(150), slot(2)->joint = LOG_JOINT_JUMPED: OK 3 of 150 records "
         "200@0/2/264..350@0/2/16960 pinned\n"
         "cut(1, 50), from(150), slot(2)->front_given_up = true: OK 3 of 150 records "

@@ -97,6 +97,30 @@ static void shm_refuses_grants_by_name(void **state)
     TRACE_IS("");
 }
 
+/* Goal: a section that is too short is refused before any byte behind the grant is read. */
+static void shm_reads_nothing_behind_a_grant(void **state)
+{
+    (void)state;
+    enum { PAGE = 4096 };
+    static _Alignas(PAGE) uint8_t pages[2 * PAGE];
+    static const uint8_t filler[213];
+    struct leat_rmem_grant *grant = (void *)(pages + PAGE - sizeof *grant);
+    struct leat_rmem_target *target = NULL;
+    port_opens();
+    assert_true(leat_rmem_grant_add(grant, LEAT_RMEM_NONE, &address, sizeof address));
+    assert_true(leat_rmem_grant_add(grant, LEAT_RMEM_RPC, pages, RMEM_SECTION_BYTES));
+    assert_true(leat_rmem_grant_add(grant, LEAT_RMEM_TCP, filler, sizeof filler));
+    assert_true(leat_rmem_grant_add(grant, LEAT_RMEM_SHM, &section, 4));
+    assert_int_equal(grant->bytes, LEAT_RMEM_GRANT_BYTES_MAX);
+    assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_NONE), 0);
+    leat_err rc = port->attach(port->ctx, 0, grant, &handler, NULL, &target, &error);
+    assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+    assert_int_equal(rc, LEAT_E_INVALID);
+    assert_string_equal(error.text, "the grant can't be read");
+    port_closes();
+    TRACE_IS("");
+}
+
 /* Goal: a grant's path may be as long as there is room for, and is asked for by all of it. */
 static void shm_takes_the_longest_path(void **state)
 {
@@ -417,6 +441,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SHM_TEST(shm_refuses_grants_by_name),
+        SHM_TEST(shm_reads_nothing_behind_a_grant),
         SHM_TEST(shm_takes_the_longest_path),
         SHM_TEST(shm_opens_and_has_bounds),
         SHM_TEST(shm_maps_an_arena_once),

@@ -49,10 +49,31 @@ static void dispositions_late_batch_alone_ends_its_epoch(void **state)
     steps_known(5, 1, 0);
     steps_turn(1);
     steps_did("id? 100.3;");
+    steps_id_cut(100, 4); /* it is asked for again */
+    assert_true(steps.engine->id_paused);
+    assert_true(steps.engine->id == 100 && steps.engine->epoch == 3);
+    steps_turn(200000);
+    steps_did("id? 100.3;");
     steps_id(100, 4);
     steps_turn(1);
     steps_did("append 5/0/0@40: 100.4+0#2;");
     steps_answer(all_ok, 1, NULL);
+    steps_end();
+    steps.did[0] = 0;
+}
+
+/* Goal: a batch that may be there, behind a batch that failed for good, is not sent again: the failure says nothing
+ * about what the log has, and the batch might be appended twice. */
+static void dispositions_batch_that_may_be_there_behind_a_failure_fails(void **state)
+{
+    (void)state;
+    steps_ready(1, 1);
+    add(1, 2, -1);
+    steps_turn(1);
+    steps.did[0] = 0;
+    steps_answer((const leat_err[]){LEAT_E_INTERNAL, LEAT_E_TIMEOUT}, 10, "it broke");
+    steps_turn(1000);
+    steps_did("#1 INTERNAL 'it broke';#2 INTERNAL 'it broke';");
     steps_end();
     steps.did[0] = 0;
 }
@@ -306,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(dispositions_acked_batches_are_never_late),
         TEST(dispositions_late_batch_alone_ends_its_epoch),
+        TEST(dispositions_batch_that_may_be_there_behind_a_failure_fails),
         TEST(dispositions_answer_of_too_few_rows_says_nothing),
         TEST(dispositions_batch_that_may_be_there_is_not_cut),
         TEST(dispositions_old_refusal_does_not_hurry),

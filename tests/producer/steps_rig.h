@@ -83,6 +83,8 @@ void steps_known(uint32_t id, uint32_t streamlets, uint32_t batch_bytes_max);
 void steps_lookup_fails(leat_err rc, const char *text);
 /** The answer to who asked for an id. */
 void steps_id(int64_t id, int64_t epoch);
+/** An answer of these that lacks its last byte. */
+void steps_id_cut(int64_t id, int64_t epoch);
 void steps_id_fails(leat_err rc, const char *text);
 /** The oldest append's answer: a code for each batch, offsets from `offset` on. text NULL: none. */
 void steps_answer(const leat_err *codes, uint64_t offset, const char *text);

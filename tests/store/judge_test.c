@@ -540,6 +540,27 @@ static void judge_knows_what_a_file_must_have_had(void **state)
     }
 }
 
+/* Goal: a reservation whose slot the file still has is free, also where the file ends with this slot and has lost a
+ * later slot. */
+static void judge_frees_the_last_place_that_a_file_has(void **state)
+{
+    (void)state;
+    struct subject it = make(534, DISK, RESERVED, NULL);
+    struct mine *other = NULL;
+    while (!other || other->seg->file_offset < it.file_at)
+        other = opened(it.bench, DISK);
+    write_close(other);
+    assert_int_equal(do_now(it.bench, other, LEAT_STORE_COMMIT), LEAT_OK);
+    assert_int_equal(do_now(it.bench, other, LEAT_STORE_CLOSE), LEAT_OK);
+    fake_pass(&it.bench->world, 1000);
+    struct leat_file *file = store_file(&it);
+    memset(file->now + it.file_at, 0, file->bytes - it.file_at);
+    file->bytes = it.file_at + CAPACITY;
+    start_again(&it, false);
+    assert_null(found_of(it.bench, it.mine));
+    bench_free(it.bench);
+}
+
 /* Goal: a file's name is durable before any row names the file: where the whole file is gone, a reservation in it is
  * lost. An open segment whose row says how far it was committed had its slot there, too. */
 static void judge_knows_of_a_file_that_is_gone(void **state)
@@ -615,6 +636,7 @@ int main(void)
         cmocka_unit_test(judge_closes_what_its_bytes_close),
         cmocka_unit_test(judge_tells_of_places_that_are_gone),
         cmocka_unit_test(judge_knows_what_a_file_must_have_had),
+        cmocka_unit_test(judge_frees_the_last_place_that_a_file_has),
         cmocka_unit_test(judge_knows_of_a_file_that_is_gone),
         cmocka_unit_test(judge_gives_one_place_to_one_row),
     };

@@ -19,6 +19,7 @@ static leat_err way_attach(void *ctx, unsigned node, const struct leat_rmem_gran
 {
     struct way *way = ctx;
     (void)grant;
+    assert_non_null(error); /* a transport may write the text itself */
     trace("%s: attach node %u\n", leat_rmem_kind_name(way->port.kind), node);
     if (way->rc) return leat_error_set(error, way->rc, "not this way");
     way->target = (struct leat_rmem_target){.port = &way->port, .kind = way->port.kind};
@@ -135,6 +136,26 @@ static void only_way_is_taken_or_none(void **state)
              "failed CLOSED \"it ends\"\n"
              "UNSUPPORTED \"this node has no RDMA: no device\"\n"
              "UNSUPPORTED \"this node has no transport shm\"\n");
+    rig_free(rig);
+}
+
+/* Goal: a caller that wants no text need not pass a place for the text. */
+static void caller_without_an_error_attaches(void **state)
+{
+    (void)state;
+    struct way ways[2];
+    struct rig *rig = rig_ways(ways, LEAT_RMEM_VERBS);
+    struct leat_rmem_grant grant = grant_of(1u << LEAT_RMEM_TCP);
+    for (unsigned i = 0; i < 2; i++) {
+        ways[0].rc = i ? LEAT_OK : LEAT_E_UNSUPPORTED;
+        assert_int_equal(
+            rig->writer->attach(rig->writer->ctx, NODE, &grant, &handler, rig, &rig->target, NULL),
+            ways[0].rc);
+    }
+    leat_rmem_detach(rig->target);
+    TRACE_IS("verbs: attach node 5\n"
+             "verbs: attach node 5\n"
+             "verbs: detach\n");
     rig_free(rig);
 }
 
@@ -311,6 +332,7 @@ int main(void)
         TRACE_TEST(target_takes_the_first_way_that_works),
         TRACE_TEST(source_is_named_to_all_ways),
         TRACE_TEST(only_way_is_taken_or_none),
+        TRACE_TEST(caller_without_an_error_attaches),
         TRACE_TEST(links_are_closed_at_the_end),
         TRACE_TEST(write_waits_for_room_on_the_link),
         TRACE_TEST(target_fails_where_the_link_takes_nothing),
