@@ -362,6 +362,8 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
                                   .max_bytes = engine->options.fetch_bytes,
                                   .wait_ms = engine->options.wait_ms,
                                   .log_count = lane->fetch_count};
+    if (LEAT_BUG(PLACE_UNWOKEN) && engine->logs[lane->fetch_logs[0]].by_position)
+        head.min_bytes = UINT32_MAX;
     /* Logs for several fetches share the wait of a single fetch. */
     if (lane->ready_count > lane->fetch_count)
         head.wait_ms = (uint32_t)((uint64_t)head.wait_ms * lane->fetch_count / lane->ready_count);
@@ -519,6 +521,10 @@ static void lane_note(struct leat_consumer_lane *lane, struct leat_consumer_log 
         return;
     }
     if (lane->answers >= lane->engine->options.prefetch) return;
+    if (LEAT_BUG(PLACE_ALONE) && log->by_position) {
+        if (lane->fetch_count) return;
+        lane->fetch_from = 0;
+    }
     lane->ready_count++;
     bool before = index < lane->fetch_from;
     uint32_t *count = before ? &lane->before_count : &lane->fetch_count;

@@ -38,9 +38,14 @@ bool leat_consumer_log_next(const struct leat_consumer_engine *engine,
     seen->owner = where->owner;
     seen->epoch = where->epoch.v;
     seen->grace_us = engine->options.min_bytes > 1 ? engine->options.wait_ms * 1000ull : 0;
+    seen->by_position = log->by_position;
+    seen->group = log->group;
+    seen->fetching = log->state == CLOG_FETCHING;
+    seen->poll_us = log->by_position ? engine->options.wait_ms * 1000ull : 0;
     seen->retry_at_us = log->retry_at_us;
-    seen->reads = !engine->failed && !engine->looking && !log->by_position && lane &&
-                  lane->answers < engine->options.prefetch && log->state >= CLOG_READY;
+    seen->reads = !engine->failed && !engine->looking && lane &&
+                  lane->answers < engine->options.prefetch &&
+                  (log->by_position || log->state >= CLOG_READY);
     return true;
 }
 

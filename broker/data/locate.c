@@ -367,6 +367,7 @@ static void locate_on_done(struct leat_locator *locator)
     struct locate_call *locate = locator->owner;
     struct leat_core *core = locator->core;
     struct leat_msg_writer writer;
+    if (LEAT_BUG(LOOK_UP_AWAITS_NODES) && !leat_all_nodes_up(core)) return;
     leat_call_writer(core, &writer);
     leat_msg_located_all_write(&writer, locator->count);
     for (uint32_t i = 0; i < locator->count; i++)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 
 struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
@@ -41,6 +42,9 @@ void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
     request->on_abandoned = NULL;
     if (response == NULL && !request->silent && request->send == NULL)
         leat_peer_close(conn->peer, "there is no memory for an answer");
+    if (LEAT_BUG(KAFKA_ACK_WITH_NEXT) && request->api != NULL &&
+        request->api->key == LEAT_KAFKA_PRODUCE)
+        return;
     if (conn->first == request) leat_peer_answer_later(conn->peer);
 }
 

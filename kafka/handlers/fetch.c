@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "kafka/handlers/cluster.h"
 #include "kafka/handlers/handlers.h"
@@ -150,7 +151,9 @@ static bool fetch_begin(struct fetch *fetch)
     }
     /* A client that is refused a partition is answered at once. */
     uint32_t wait_ms = fetch->some_refused ? 0 : not_negative(body->max_wait_ms);
-    fetch->fetch = leat_fetch_begin(request->conn->peer, true, good, not_negative(body->min_bytes),
+    if (LEAT_BUG(KAFKA_FETCH_STAYS)) wait_ms *= 100;
+    int32_t least = LEAT_BUG(KAFKA_FETCH_FILLS) ? body->max_bytes : body->min_bytes;
+    fetch->fetch = leat_fetch_begin(request->conn->peer, true, good, not_negative(least),
                                     not_negative(body->max_bytes), wait_ms, fetch_on_ready, fetch);
     if (fetch->fetch == NULL) return false;
     for (uint32_t i = 0; i < fetch->part_count; i++) {

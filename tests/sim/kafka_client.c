@@ -16,7 +16,7 @@ struct sim_kafka_call {
     const struct leat_kafka_api *api;
     int16_t version;
     int32_t correlation;
-    uint64_t sent_us;
+    uint64_t sent_us, wait_us;
     sim_kafka_done on_done;
     void *owner;
     uint64_t n;
@@ -243,6 +243,10 @@ bool sim_kafka_send(struct sim_kafka *kafka, int32_t node, enum leat_kafka_key k
                                     .on_done = on_done,
                                     .owner = owner,
                                     .n = n};
+    if (key == LEAT_KAFKA_FETCH) {
+        const struct leat_kafka_fetch_request *fetch = body;
+        call->wait_us = (uint64_t)fetch->max_wait_ms * 1000;
+    }
     size_t count = sim_kafka_encode(call->api, version, call->correlation, body, bytes);
     if (!link_put(link, bytes, count)) {
         free(call);
@@ -254,6 +258,31 @@ bool sim_kafka_send(struct sim_kafka *kafka, int32_t node, enum leat_kafka_key k
         link->first = call;
     link->last = call;
     return true;
+}
+
+/* ---- what the looks see ---- */
+
+bool sim_kafka_call_see(const struct sim_kafka_link *link, struct sim_kafka_call_seen *out_seen)
+{
+    const struct sim_kafka_call *call = link->first;
+    if (!call) return false;
+    *out_seen = (struct sim_kafka_call_seen){(enum leat_kafka_key)call->api->key, call->correlation,
+                                             call->n, call->wait_us};
+    return true;
+}
+
+const struct sim_kafka_link *sim_kafka_link_see(const struct sim_kafka *kafka, int32_t node)
+{
+    for (unsigned i = 0; node >= 0 && i < kafka->link_count; i++)
+        if (kafka->links[i].node == node) return &kafka->links[i];
+    return NULL;
+}
+
+const struct sim_kafka *sim_kafka_of(const struct sim_client *client)
+{
+    bool one = client->kind == SIM_CLIENT_KAFKA_PRODUCER ||
+               client->kind == SIM_CLIENT_KAFKA_READER || client->kind == SIM_CLIENT_KAFKA_MEMBER;
+    return one ? client->state : NULL; /* the first member of each of their states */
 }
 
 /* ---- metadata ---- */

@@ -36,6 +36,20 @@ struct sim_kafka_link {
     uint8_t *queued;                     /* until it is open */
     size_t queued_bytes;
 };
+/* A partition that a reader or member reads, or to which a producer appends, as waits_kafka.c sees it. */
+struct sim_kafka_part_seen {
+    uint32_t at; /* the partition's number in the walk, from 1 on; 0: the walk begins */
+    struct leat_log_ref log;
+    const struct sim_kafka_link
+        *link;     /* to the leader; NULL: the client does not know the leader */
+    int32_t epoch; /* the leader's */
+    uint64_t next; /* the next offset; or the first record without an answer */
+    uint64_t turn; /* changes when positions change, perhaps to the same `next` */
+    /* There is something to do at the leader, and the connection to the leader owes nothing else before. */
+    bool waits;
+    bool any; /* of a producer: there is a batch without an answer */
+};
+
 struct sim_kafka {
     struct sim_client *client;
     struct sim_kafka_link links[SIM_KAFKA_LINKS_MAX];
@@ -45,6 +59,9 @@ struct sim_kafka {
     struct sim_kafka_topic topics[SIM_STREAMS];
     bool asking; /* for metadata */
     void (*on_metadata)(struct sim_client *client, bool ok);
+    /** The next partition; the first when all of `seen` is zero. false: no more. A pointer, as what this leads to is
+     * above the looks. */
+    bool (*part_next)(const struct sim_client *client, struct sim_kafka_part_seen *seen);
 };
 
 /** answer: a struct leat_kafka_NAME_response until return; NULL: the call is lost, whatever became of
@@ -67,6 +84,19 @@ void sim_kafka_metadata(struct sim_kafka *kafka);
 /** Told by an answer: where a node is. */
 void sim_kafka_node(struct sim_kafka *kafka, int32_t node, struct leat_kafka_string host,
                     int32_t port);
+/* The call of a connection that is answered next. */
+struct sim_kafka_call_seen {
+    enum leat_kafka_key key;
+    int32_t correlation;
+    uint64_t n;       /* the caller's */
+    uint64_t wait_us; /* a fetch: how long the node may wait for records */
+};
+/** false: the connection has no call without an answer. */
+bool sim_kafka_call_see(const struct sim_kafka_link *link, struct sim_kafka_call_seen *out_seen);
+/** The connection to that node. NULL: the client does not know where the node is. */
+const struct sim_kafka_link *sim_kafka_link_see(const struct sim_kafka *kafka, int32_t node);
+/** Of a producer, reader or member of the scenario that has begun. NULL: another client. */
+const struct sim_kafka *sim_kafka_of(const struct sim_client *client);
 struct leat_log_ref sim_kafka_log(const struct scenario *scenario, uint32_t stream,
                                   uint32_t partition);
 uint32_t sim_kafka_partitions(const struct scenario *scenario, uint32_t stream);

@@ -27,7 +27,7 @@ struct part {
     bool given_up;
 };
 struct producer {
-    struct sim_kafka kafka;
+    struct sim_kafka kafka; /* first: sim_kafka_of() */
     int64_t id;
     int16_t epoch;
     bool asking_id, tick_posted;
@@ -353,6 +353,35 @@ static void tick(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
+/* ---- what the looks see ---- */
+
+/* Batches of the partition are in the call that the connection answers next. */
+static bool produce_is_next(const struct sim_kafka_link *link, uint64_t n)
+{
+    struct sim_kafka_call_seen call;
+    return sim_kafka_call_see(link, &call) && call.key == LEAT_KAFKA_PRODUCE && call.n == n;
+}
+
+static bool part_next(const struct sim_client *client, struct sim_kafka_part_seen *seen)
+{
+    const struct producer *producer = client->state;
+    uint32_t stream = seen->at / SIM_KAFKA_PARTITIONS_MAX, p = seen->at % SIM_KAFKA_PARTITIONS_MAX;
+    *seen = (struct sim_kafka_part_seen){.at = seen->at + 1};
+    if (!producer || stream >= SIM_STREAMS) return false;
+    const struct part *part = &producer->parts[stream][p];
+    if (!part->first || part->given_up) return true;
+    const struct sim_kafka_leader *leader = &producer->kafka.topics[stream].leaders[p];
+    seen->log = sim_kafka_log(client->scenario, stream, p);
+    seen->link = sim_kafka_link_see(&producer->kafka, leader->node);
+    seen->epoch = leader->epoch;
+    seen->next = part->first->first_number;
+    seen->any = true;
+    bool next = seen->link && leader->node == part->at &&
+                produce_is_next(seen->link, (uint64_t)stream << 8 | p);
+    seen->waits = seen->link && (part->flying == 0 || next);
+    return true;
+}
+
 void sim_kafka_producer_start(struct sim_client *client)
 {
     struct producer *producer = calloc(1, sizeof *producer);
@@ -361,5 +390,6 @@ void sim_kafka_producer_start(struct sim_client *client)
     producer->id = -1;
     sim_kafka_init(&producer->kafka, client);
     producer->kafka.on_metadata = on_metadata;
+    producer->kafka.part_next = part_next;
     later(producer, 1000);
 }

@@ -289,6 +289,34 @@ static void tick(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
+/* The fetch that the connection answers next names the partition, and its answer counts. */
+static bool fetch_is_next(const struct puller *puller, const struct sim_kafka_link *link,
+                          uint32_t partition)
+{
+    struct sim_kafka_call_seen call;
+    return sim_kafka_call_see(link, &call) && call.key == LEAT_KAFKA_FETCH &&
+           call.n >> 32 == (puller->turn & 0xffffffff) && (call.n >> partition & 1);
+}
+
+static bool part_next(const struct sim_client *client, struct sim_kafka_part_seen *seen)
+{
+    const struct puller *puller = client->state;
+    uint32_t p = seen->at;
+    *seen = (struct sim_kafka_part_seen){.at = p + 1};
+    if (!puller || p >= puller->part_count) return false;
+    const struct part *part = &puller->parts[p];
+    const struct sim_kafka_leader *leader = leader_of(puller, p);
+    seen->log = sim_kafka_log(client->scenario, client->stream, p);
+    seen->link = sim_kafka_link_see(&puller->kafka, leader->node);
+    seen->epoch = leader->epoch;
+    seen->next = part->position;
+    seen->turn = puller->turn;
+    bool reads = !puller->member || puller->stage == STAGE_READ;
+    seen->waits = reads && part->mine && part->placed && seen->link &&
+                  (!part->asked || fetch_is_next(puller, seen->link, p));
+    return true;
+}
+
 void sim_kafka_puller_start(struct sim_client *client)
 {
     struct puller *puller = calloc(1, sizeof *puller);
@@ -296,6 +324,7 @@ void sim_kafka_puller_start(struct sim_client *client)
     client->state = puller;
     sim_kafka_init(&puller->kafka, client);
     puller->kafka.on_metadata = on_metadata;
+    puller->kafka.part_next = part_next;
     puller->part_count = sim_kafka_partitions(client->scenario, client->stream);
     puller->member = client->kind == SIM_CLIENT_KAFKA_MEMBER;
     puller->coordinator = -1;

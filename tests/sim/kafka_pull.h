@@ -21,7 +21,7 @@ struct part {
     bool asked;  /* in a fetch under way */
 };
 struct puller {
-    struct sim_kafka kafka;
+    struct sim_kafka kafka; /* first: sim_kafka_of() */
     struct part parts[SIM_KAFKA_PARTITIONS_MAX];
     uint32_t part_count;
     unsigned fetches; /* under way */

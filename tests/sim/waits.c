@@ -8,6 +8,10 @@
  * - A pull needs the owner and the leader alone. A native consumer that knows the owner, and has room, has the next
  *   records of a log within WHOLE_US_MAX, and the time that the consumer grants for more bytes. Fetches of other logs,
  *   and earlier owners of the log, are no excuse.
+ * - A member of a parallel group reads segment groups by position. Once the fetch that is under way names the log, the
+ *   same time holds for records of the member's group. A fetch of other logs is not ended for such a log, and a fetch
+ *   at the end of a group ends when its time is over: so the member reads on, or leaves a group that has ended, within
+ *   WHOLE_US_MAX and the time of PLACED_POLLS fetches.
  * - In stages: a native producer may know an earlier owner only, which lives on. As long as the log's owner could ack
  *   at once, what the producer has for the log is acked within FOUND_US_MAX: an earlier owner is no excuse.
  * visits.c looks every 10 ms while faults last. Looking draws no random number and schedules nothing. */
@@ -22,29 +26,31 @@
 #include "replication/primary/probe.h"
 #include "tests/sim/asks.h"
 #include "tests/sim/disk_parts.h"
+#include "tests/sim/kafka_client.h"
 #include "tests/sim/net_cuts.h"
 #include "tests/sim/net_parts.h"
 #include "tests/sim/scenario.h"
+#include "tests/sim/waits.h"
 
 enum {
     SETTLE_US = 1000 * 1000, /* after a fault, a start, a change of leader */
     /* A backup whose oldest write takes 2 s is left; bytes may have waited as long for a place among its writes. */
     LEFT_US_MAX = 5 * 1000 * 1000,
-    WHOLE_US_MAX = 260 * 1000,
-    FOUND_US_MAX = 5 * 1000 * 1000,
+    WHOLE_US_MAX = SIM_WAITS_WHOLE_US_MAX,
+    FOUND_US_MAX = SIM_WAITS_FOUND_US_MAX,
     POWER_US = 3 * 1000 * 1000,   /* a link may still lead to the process before that */
     SLOW_WRITES_US = 1000 * 1000, /* rmem.c; a write that began slowly ends so */
     SEEN_US = 50 * 1000,          /* a log that was not here at the last looks */
-    CONNS_US = 30 * 1000,         /* connections are looked at when a pull has waited as long */
+    /* A reader by position waits for the end of a fetch of other logs (consumer/fetch.c, lane_end_poll()), and at the
+     * end of its group for the end of its own fetch. */
+    PLACED_POLLS = 2,
+    GROUP_SHIFT = 48, /* of the segment group above the offset */
     ALL_OTHERS = SIM_SERVERS_MAX,
 };
 
-struct wait {
-    uint64_t seen_us, since_us;
-    uint64_t at, limit_us; /* for what, and how long at most */
-};
 static struct {
     unsigned boots[SIM_SERVERS_MAX];
+    uint64_t looked_us;
     unsigned leader; /* ALL_OTHERS: nobody, or several */
     uint64_t leads_us;
     uint64_t slow_writes_us; /* one-sided writes took long then */
@@ -52,17 +58,11 @@ static struct {
     uint64_t joined_us[SIM_SERVERS_MAX][SIM_SERVERS_MAX],
         slowly_us[SIM_SERVERS_MAX][SIM_SERVERS_MAX];
     uint64_t clients_us[SIM_CLIENTS_MAX]; /* the same of a client; UINT64_MAX: not now */
-    struct waits_log {
-        struct wait ack; /* of what is appended before `at` */
-        uint64_t looked_us;
-        unsigned owner; /* of the look at that time */
-        uint32_t epoch;
-        uint64_t first, acked;
-        bool readable, ackable;
-    } logs[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
-    struct wait pulls[SIM_CLIENTS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* from `at` on */
+    struct sim_waits_log logs[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    struct sim_wait pulls[SIM_CLIENTS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* from `at` on */
+    struct sim_wait places[SIM_CLIENTS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     /* Of each producer's logs: what was begun at `at`. A producer writes one log of a streamlet. */
-    struct wait finds[SIM_CLIENTS_MAX][SIM_STREAMS][CHECK_STREAMLETS_MAX];
+    struct sim_wait finds[SIM_CLIENTS_MAX][SIM_STREAMS][CHECK_STREAMLETS_MAX];
     /* Of each consumer's positions: after a rebalance a position may be there again. */
     uint32_t generations[SIM_CLIENTS_MAX];
 } waits; /* of the one scenario of a process */
@@ -71,6 +71,7 @@ void sim_waits_start(void)
 {
     memset(&waits, 0, sizeof waits);
     waits.leader = ALL_OTHERS;
+    sim_waits_kafka_forget();
 }
 
 /* ---- nodes ---- */
@@ -110,7 +111,7 @@ static void clients_look(const struct scenario *scenario)
         const struct sim_client *client = scenario->clients[i];
         since_note(&waits.clients_us[i],
                    client->process->alive && !client->slow &&
-                       (client->consumer || client->producer) &&
+                       (client->consumer || client->producer || sim_kafka_of(client)) &&
                        !client->process->host[0] && /* a trap may cut it off from some nodes */
                        client->process->paused_until_us <= now_us &&
                        client->process->cut_off_until_us <= now_us,
@@ -142,7 +143,9 @@ static void nodes_look(struct scenario *scenario)
         waits.leads_us = now_us;
         memset(waits.logs, 0, sizeof waits.logs);
         memset(waits.pulls, 0, sizeof waits.pulls);
+        memset(waits.places, 0, sizeof waits.places);
         memset(waits.finds, 0, sizeof waits.finds);
+        sim_waits_kafka_forget();
     }
     waits.leader = leader;
 }
@@ -170,15 +173,15 @@ static bool leader_leads(const struct scenario *scenario, uint64_t now_us)
     return with > voters / 2;
 }
 
-/* goes_on: what was waited for at the last look is waited for still, and `at` is where. true: for too long. */
-static bool is_late(struct wait *wait, bool goes_on, uint64_t at, uint64_t limit_us,
-                    uint64_t now_us)
+bool sim_wait_is_late(struct sim_wait *wait, bool goes_on, uint64_t at, uint64_t limit_us,
+                      uint64_t now_us)
 {
     bool same =
         goes_on && now_us <= wait->seen_us + SEEN_US && limit_us && limit_us == wait->limit_us;
     wait->seen_us = now_us;
     if (same) return now_us > wait->since_us + limit_us;
-    *wait = (struct wait){.seen_us = now_us, .since_us = now_us, .at = at, .limit_us = limit_us};
+    *wait =
+        (struct sim_wait){.seen_us = now_us, .since_us = now_us, .at = at, .limit_us = limit_us};
     return false;
 }
 
@@ -259,7 +262,7 @@ static bool is_owner(const struct scenario *scenario, unsigned server, struct le
            strcmp(machine->nodes[owner].info.name, scenario->servers[server].name) == 0;
 }
 
-static void readable_note(struct waits_log *log, const struct sim_server *owner,
+static void readable_note(struct sim_waits_log *log, const struct sim_server *owner,
                           const struct leat_partition_seen *partition,
                           const struct leat_log_seen *seen, uint64_t now_us)
 {
@@ -291,11 +294,11 @@ static void log_look(struct scenario *scenario, unsigned owner,
     leat_log_see(partition->log, &seen);
     uint64_t acked = seen.acked_offset, most_us = limit_us(scenario, owner, partition, &seen);
     uint64_t next = seen.next_offset > acked ? seen.next_offset : acked + 1;
-    struct waits_log *log = &waits.logs[ref.stream][ref.streamlet][ref.log];
+    struct sim_waits_log *log = &waits.logs[ref.stream][ref.streamlet][ref.log];
     readable_note(log, &scenario->servers[owner], partition, &seen, world->now_us);
     log->ackable = most_us == WHOLE_US_MAX;
     bool waits_now = (seen.appends_wait || partition->blocked) && acked < log->ack.at;
-    if (!is_late(&log->ack, waits_now, next, most_us, world->now_us)) return;
+    if (!sim_wait_is_late(&log->ack, waits_now, next, most_us, world->now_us)) return;
     sim_fail(world,
              "A10 stuck: an ack of log %u/%u/%u has waited for %llu ms at %s, and no fault "
              "concerns the log%s",
@@ -313,17 +316,17 @@ static bool all_are_readable(const struct scenario *scenario, uint32_t stream, u
     const struct leat_stream_settings *has = &scenario->streams[stream].settings;
     for (uint32_t s = 0; s < has->streamlets; s++)
         for (uint32_t q = 0; q < has->logs; q++) {
-            const struct waits_log *log = &waits.logs[stream][s][q];
+            const struct sim_waits_log *log = &waits.logs[stream][s][q];
             bool here = log->looked_us == scenario->world->now_us && log->owner == owner;
             if (here && !log->readable) return false;
         }
     return true;
 }
 
-/* Bytes between them come late, or one end has not heard that the other is gone. */
-static bool conns_are_troubled(const struct sim_process *one, const struct sim_process *other)
+bool sim_waits_conns_are_troubled(const struct sim_process *one, const struct sim_process *other)
 {
     struct sim_world *world = one->world;
+    if (world->refuse_until_us > world->now_us) return true;
     for (struct leat_conn *conn = sim_conn_after(world, NULL); conn;
          conn = sim_conn_after(world, conn)) {
         if (!conn->actor || conn->actor->process != one || conn->state == CONN_CLOSED) continue;
@@ -336,37 +339,115 @@ static bool conns_are_troubled(const struct sim_process *one, const struct sim_p
     return false;
 }
 
+const struct sim_waits_log *sim_waits_log(const struct scenario *scenario, struct leat_log_ref ref)
+{
+    if (ref.stream >= SIM_STREAMS || ref.streamlet >= CHECK_STREAMLETS_MAX ||
+        ref.log >= CHECK_LOGS_MAX)
+        return NULL; /* a stream that is deleted, or that no producer of these writes */
+    const struct sim_waits_log *log = &waits.logs[ref.stream][ref.streamlet][ref.log];
+    bool found = log->looked_us == scenario->world->now_us;
+    return found && sim_serves(&scenario->servers[log->owner]) ? log : NULL;
+}
+
+bool sim_waits_node_reads(const struct scenario *scenario, uint32_t stream, unsigned server)
+{
+    return waits.leader != ALL_OTHERS &&
+           all_are_joined(1u << server | 1u << waits.leader, scenario->world->now_us) &&
+           all_are_readable(scenario, stream, server);
+}
+
+bool sim_waits_node_is_well(const struct scenario *scenario, unsigned server)
+{
+    uint64_t now_us = scenario->world->now_us;
+    return now_us <= waits.looked_us + SEEN_US && leader_leads(scenario, now_us) &&
+           all_are_joined(1u << server | 1u << waits.leader, now_us);
+}
+
+bool sim_waits_client_is_whole(const struct scenario *scenario, unsigned client)
+{
+    return waits.clients_us[client] < scenario->world->now_us - SETTLE_US;
+}
+
+/* What the owner has acked, and a reader by position has not read. */
+struct unread {
+    bool own; /* of the reader's segment group */
+    bool any; /* of that group or a later one: then the reader has to leave its group */
+};
+
+/* A group that does not exist yet has nothing. */
+static struct unread group_unread(const struct sim_server *owner,
+                                  const struct leat_consumer_log_seen *seen, uint64_t acked)
+{
+    const uint64_t begin = seen->group * LEAT_SEGMENTS_PER_GROUP;
+    struct unread unread = {0};
+    struct leat_partition_seen partition;
+    struct leat_log_seen log;
+    if (!leat_node_partition_at(owner->node, seen->ref, &partition) || !partition.log)
+        return unread;
+    leat_log_see(partition.log, &log);
+    for (uint32_t i = 0; i < log.segment_count; i++) {
+        const struct leat_segment *seg = leat_log_see_segment(partition.log, i).seg;
+        if (!seg || seg->id.v < begin) continue;
+        unread.any = unread.any || (seg->base_offset < acked && seen->next < acked);
+        if (seg->id.v < begin + LEAT_SEGMENTS_PER_GROUP) {
+            unread.own = unread.any;
+            continue;
+        }
+        unread.own = unread.own && seen->next < seg->base_offset;
+        break;
+    }
+    return unread;
+}
+
+static void pull_late(struct scenario *scenario, const struct sim_client *client,
+                      const struct sim_wait *wait, const struct leat_consumer_log_seen *seen,
+                      const struct sim_server *owner)
+{
+    sim_fail(scenario->world,
+             "A10 stuck: %s has waited for %llu ms for offset %llu of log %u/%u/%u, which %s has, "
+             "and no fault concerns the log",
+             client->process->name,
+             (unsigned long long)(scenario->world->now_us - wait->since_us) / 1000,
+             (unsigned long long)seen->next, client->stream, seen->ref.streamlet, seen->ref.log,
+             owner->name);
+}
+
 static void pull_look(struct scenario *scenario, unsigned at,
                       const struct leat_consumer_log_seen *seen)
 {
     const struct sim_client *client = scenario->clients[at];
     uint64_t now_us = scenario->world->now_us;
-    if (client->stream >= SIM_STREAMS || seen->ref.streamlet >= CHECK_STREAMLETS_MAX ||
-        seen->ref.log >= CHECK_LOGS_MAX)
-        return; /* a stream that is deleted, or that no producer of these writes */
-    const struct waits_log *log = &waits.logs[client->stream][seen->ref.streamlet][seen->ref.log];
-    struct wait *pull = &waits.pulls[at][seen->ref.streamlet][seen->ref.log];
+    const struct leat_log_ref ref = {client->stream, seen->ref.streamlet, seen->ref.log};
+    const struct sim_waits_log *log = sim_waits_log(scenario, ref);
+    if (!log) return;
     const struct sim_server *owner = &scenario->servers[log->owner];
-    if (log->looked_us != now_us || !sim_serves(owner)) return;
-    bool wants = seen->reads && seen->retry_at_us <= now_us &&
-                 seen->owner == leat_node_incarnation(owner->node) && seen->epoch == log->epoch &&
-                 seen->next >= log->first && seen->next < log->acked;
-    bool may = waits.leader != ALL_OTHERS && waits.clients_us[at] < now_us - SETTLE_US &&
-               all_are_joined(1u << log->owner | 1u << waits.leader, now_us) &&
-               all_are_readable(scenario, client->stream, log->owner);
-    uint64_t most_us = wants && may ? WHOLE_US_MAX + seen->grace_us : 0;
-    bool late = is_late(pull, seen->next == pull->at, seen->next, most_us, now_us);
-    bool alone = scenario->world->refuse_until_us > now_us;
-    if (now_us > pull->since_us + CONNS_US &&
-        (alone || conns_are_troubled(client->process, owner->process)))
-        pull->since_us = now_us;
-    else if (late)
-        sim_fail(scenario->world,
-                 "A10 stuck: %s has waited for %llu ms for offset %llu of log %u/%u/%u, which %s "
-                 "has, and no fault concerns the log",
-                 client->process->name, (unsigned long long)(now_us - pull->since_us) / 1000,
-                 (unsigned long long)seen->next, client->stream, seen->ref.streamlet, seen->ref.log,
-                 owner->name);
+    bool may = seen->reads && seen->retry_at_us <= now_us &&
+               seen->owner == leat_node_incarnation(owner->node) && seen->epoch == log->epoch &&
+               sim_waits_client_is_whole(scenario, at) &&
+               sim_waits_node_reads(scenario, client->stream, log->owner);
+    bool has = seen->next >= log->first && seen->next < log->acked;
+    struct unread unread = {has, has};
+    if (seen->by_position) unread = group_unread(owner, seen, log->acked);
+    uint64_t place = seen->group << GROUP_SHIFT | seen->next;
+    struct {
+        struct sim_wait *wait;
+        uint64_t most_us;
+    } looks[] = {
+        {&waits.pulls[at][ref.streamlet][ref.log],
+         unread.own && (seen->fetching || !seen->by_position) ? WHOLE_US_MAX + seen->grace_us : 0},
+        {&waits.places[at][ref.streamlet][ref.log],
+         unread.any && seen->by_position ? WHOLE_US_MAX + PLACED_POLLS * seen->poll_us : 0},
+    };
+    for (unsigned i = 0; i < 2; i++) {
+        struct sim_wait *wait = looks[i].wait;
+        bool late =
+            sim_wait_is_late(wait, place == wait->at, place, may ? looks[i].most_us : 0, now_us);
+        if (now_us > wait->since_us + SIM_WAITS_CONNS_US &&
+            sim_waits_conns_are_troubled(client->process, owner->process))
+            wait->since_us = now_us;
+        else if (late)
+            pull_late(scenario, client, wait, seen, owner);
+    }
 }
 
 /* ---- what a producer has for a log ---- */
@@ -378,15 +459,14 @@ static void find_look(struct scenario *scenario, unsigned at,
     uint64_t now_us = scenario->world->now_us;
     uint32_t stream;
     if (!sim_stream_of(scenario, seen->ref.stream, &stream)) return;
-    const struct waits_log *log = &waits.logs[stream][seen->ref.streamlet][seen->ref.log];
-    struct wait *find = &waits.finds[at][stream][seen->ref.streamlet];
-    bool may =
-        log->looked_us == now_us && log->ackable && waits.clients_us[at] < now_us - SETTLE_US;
-    bool late = is_late(find, seen->oldest_us == find->at, seen->oldest_us,
-                        may && seen->oldest_us ? FOUND_US_MAX : 0, now_us);
+    const struct sim_waits_log *log = &waits.logs[stream][seen->ref.streamlet][seen->ref.log];
+    struct sim_wait *find = &waits.finds[at][stream][seen->ref.streamlet];
+    bool may = log->looked_us == now_us && log->ackable && sim_waits_client_is_whole(scenario, at);
+    bool late = sim_wait_is_late(find, seen->oldest_us == find->at, seen->oldest_us,
+                                 may && seen->oldest_us ? FOUND_US_MAX : 0, now_us);
     for (unsigned i = 0; late && i < scenario->server_count; i++)
         if (sim_serves(&scenario->servers[i]) &&
-            conns_are_troubled(client->process, scenario->servers[i].process)) {
+            sim_waits_conns_are_troubled(client->process, scenario->servers[i].process)) {
             find->since_us = now_us;
             return;
         }
@@ -415,8 +495,10 @@ static void pulls_look(struct scenario *scenario)
         struct leat_consumer_log_seen seen = {0};
         if (waits.clients_us[i] == UINT64_MAX || !scenario->clients[i]->consumer) continue;
         while (leat_consumer_log_next(scenario->clients[i]->consumer, &seen)) {
-            if (seen.generation != waits.generations[i])
+            if (seen.generation != waits.generations[i]) {
                 memset(waits.pulls[i], 0, sizeof waits.pulls[i]);
+                memset(waits.places[i], 0, sizeof waits.places[i]);
+            }
             waits.generations[i] = seen.generation;
             pull_look(scenario, i, &seen);
         }
@@ -441,7 +523,9 @@ void sim_waits_look(struct scenario *scenario)
         while (leat_node_log_next(server->node, &partition))
             log_look(scenario, i, &partition);
     }
+    waits.looked_us = world->now_us;
     clients_look(scenario);
     pulls_look(scenario);
     finds_look(scenario);
+    sim_waits_kafka_look(scenario);
 }
