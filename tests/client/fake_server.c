@@ -210,6 +210,11 @@ static void answer(struct fake_conn *conn, const struct leat_frame *frame,
     leat_frame_encode(out, (enum leat_kind)frame->kind, 1, (uint8_t)(LEAT_FRAME_ANSWER | flags),
                       frame->request, body->used, (uint32_t)payload_bytes);
     if (payload_bytes) memcpy(out + LEAT_FRAME_HEADER_BYTES + body->used, payload, payload_bytes);
+    if (payload_bytes && world->faults.flip && chance(world, world->faults.flip)) {
+        uint64_t bit = leat_xoshiro_below(&world->dice, 8 * payload_bytes);
+        out[LEAT_FRAME_HEADER_BYTES + body->used + bit / 8] ^= (uint8_t)(1u << bit % 8);
+        world->flipped++;
+    }
     uint64_t when = world->now_us + LATENCY_US;
     if (chance(world, world->faults.slow)) when += leat_xoshiro_below(&world->dice, 50000);
     if (when < conn->to_client_at) when = conn->to_client_at;
