@@ -502,6 +502,13 @@ static void on_frame(struct fake_conn *conn, const struct leat_frame *frame)
         return;
     }
     if (world->mute) return;
+    if (world->says_damaged && frame->kind != LEAT_KIND_METADATA) {
+        struct leat_frame unknown = *frame;
+        unknown.request = 0;
+        refuse(conn, &unknown, LEAT_E_CORRUPT);
+        post(world, conn, EVENT_CLOSED, conn->to_client_at, NULL, 0, LEAT_E_CLOSED); /* behind it */
+        return;
+    }
     if (chance(world, world->faults.drop_before)) {
         server_drop(conn);
         return;

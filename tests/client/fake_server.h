@@ -96,7 +96,9 @@ struct fake_world {
     uint32_t away;           /* so many answers name an owner that is not among the nodes */
     bool behind;             /* METADATA names the incarnation before the one that says hello */
     uint32_t mute_streamlet; /* appends to this one, from 1, are never answered; 0: all are */
-    bool gives_up;           /* a request for a producer's id ends by CANCELLED, at the server */
+    bool
+        says_damaged; /* each request but METADATA arrives damaged: the server says so, and closes */
+    bool gives_up;    /* a request for a producer's id ends by CANCELLED, at the server */
     const struct fake_log *starting; /* fetches from this log are refused: STARTING */
 };
 
