@@ -256,17 +256,21 @@ static void conn_adopt_incarnation(struct leat_client_conn *conn, uint64_t incar
     requests_fail(&stale, LEAT_E_NOT_OWNER, &error);
 }
 
+/* What the server says before it closes the connection. */
+static leat_err conn_refusal_take(struct leat_client_conn *conn, const struct leat_frame *frame)
+{
+    struct leat_msg_error refused;
+    leat_err rc = leat_msg_error_decode(frame->control, frame->control_bytes, &refused);
+    if (rc) return rc;
+    leat_node_log_name(conn->refused_text, sizeof conn->refused_text, refused.text.text,
+                       refused.text.bytes);
+    return refused.code ? refused.code : LEAT_E_INVALID;
+}
+
 static leat_err conn_on_hello(struct leat_client_conn *conn, const struct leat_frame *frame)
 {
     struct leat_msg_hello_ok ok;
-    if (frame->flags & LEAT_FRAME_ERROR) {
-        struct leat_msg_error refused;
-        leat_err rc = leat_msg_error_decode(frame->control, frame->control_bytes, &refused);
-        if (rc) return rc;
-        leat_node_log_name(conn->refused_text, sizeof conn->refused_text, refused.text.text,
-                           refused.text.bytes);
-        return refused.code ? refused.code : LEAT_E_INVALID;
-    }
+    if (frame->flags & LEAT_FRAME_ERROR) return conn_refusal_take(conn, frame);
     leat_err rc = leat_msg_hello_ok_decode(frame->control, frame->control_bytes, &ok);
     if (rc) return rc;
     leat_client_conn_enter(conn, CONN_OPEN);
@@ -293,7 +297,11 @@ static void conn_on_answer(struct leat_client_conn *conn, const struct leat_fram
             break;
         }
     }
-    if (!request) return; /* cancelled, or an answer that came twice */
+    if (!request) { /* cancelled, or an answer that came twice; or the server says why it closes the connection */
+        if (frame->request == 0 && frame->flags & LEAT_FRAME_ERROR)
+            (void)conn_refusal_take(conn, frame);
+        return;
+    }
     leat_list_remove(&request->link);
     struct leat_error error = {.code = LEAT_OK};
     leat_err rc = LEAT_OK;
@@ -365,9 +373,12 @@ static void conn_on_closed(void *user, struct leat_conn *net, leat_err why)
 
     struct leat_error error;
     bool said = why && why != LEAT_E_CLOSED; /* else the code's sentence says "closed" once more */
+    const char *reason = conn->was_open && conn->refused_text[0] ? conn->refused_text
+                         : said                                  ? leat_err_text(why)
+                                                                 : NULL;
     (void)leat_error_set(&error, LEAT_E_CLOSED, "the connection to %s was lost%s%s", conn->address,
-                         said ? ": " : "; whether the last requests took effect is unknown",
-                         said ? leat_err_text(why) : "");
+                         reason ? ": " : "; whether the last requests took effect is unknown",
+                         reason ? reason : "");
     struct leat_list failed;
     leat_list_init(&failed);
     lists_splice(&failed, &conn->in_flight);

@@ -45,7 +45,7 @@ struct leat_client_conn {
     struct leat_list in_flight;       /* oldest first */
     struct leat_free_list free_slots; /* struct leat_client_slot */
     uint32_t slots_out;
-    char refused_text[160]; /* its answer to hello, or "" */
+    char refused_text[160]; /* its answer to hello, or why it closes the connection, or "" */
 };
 
 struct leat_client {

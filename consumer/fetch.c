@@ -196,22 +196,58 @@ static void log_damaged(struct leat_consumer_engine *engine, struct leat_consume
     leat_consumer_fail(engine, row->code, text);
 }
 
-/* Where the batches of a run end; false when they are not what a run must be. */
-static bool run_walk(const uint8_t *bytes, uint32_t count, uint64_t *out_first, uint64_t *out_next)
+/* A bit flipped on the way. The stored batch is whole, so it is asked for again; not for ever, as a machine with broken
+ * memory may damage each answer. */
+static void log_garbled(struct leat_consumer_engine *engine, struct leat_consumer_log *log)
+{
+    static const char text[] = "an answer was damaged on its way: its records are fetched again";
+    char sentence[LEAT_ERROR_TEXT_BYTES];
+    if (log->attempts < CONSUMER_GARBLED_TRIES) {
+        log_pause(engine, log, LEAT_E_AGAIN, text);
+        return;
+    }
+    log_sentence(engine, log, LEAT_E_CORRUPT, "each answer is damaged on its way", sentence);
+    leat_consumer_fail(engine, LEAT_E_CORRUPT, sentence);
+}
+
+/* Whether a batch continues the log at `next`. SUBTLE: no CRC covers a base offset. A bit that flips there on the way
+ * would give records other offsets, or hide records. Offsets jump in truth only where an operator gave records up: the
+ * next answer has such a jump, too, and does not have a flipped bit. */
+static bool batch_follows(struct leat_consumer_log *log, uint64_t next, bool first,
+                          const struct leat_batch *batch)
+{
+    uint64_t base = batch->base_offset;
+    if (log->by_position || base == next) return true;
+    if (!first) return false;
+    if (base < next) return next - base < batch->record_count;
+    bool again = log->jump_from == next && log->jump_to == base;
+    log->jump_from = next;
+    log->jump_to = base;
+    return again;
+}
+
+/* How many bytes at the front of a run are batches as the log has stored them. *out_jumped: none, as offsets jump. */
+static uint32_t run_walk(struct leat_consumer_log *log, const uint8_t *bytes, uint32_t count,
+                         uint64_t *out_next, bool *out_jumped)
 {
     uint32_t at = 0;
-    bool first = true;
+    *out_next = log->next;
+    *out_jumped = false;
     while (at < count) {
         struct leat_batch batch;
         uint64_t length = leat_batch_bytes(bytes + at, count - at);
-        if (length == 0 || length > count - at) return false;
-        if (leat_batch_view(bytes + at, (size_t)length, &batch)) return false;
-        if (first) *out_first = batch.base_offset;
-        first = false;
+        if (length == 0 || length > count - at ||
+            !leat_batch_crc_is_right(bytes + at, (size_t)length) ||
+            leat_batch_view(bytes + at, (size_t)length, &batch))
+            break;
+        if (!batch_follows(log, *out_next, at == 0, &batch)) {
+            *out_jumped = at == 0 && batch.base_offset > *out_next;
+            break;
+        }
         *out_next = batch.base_offset + batch.record_count;
         at += (uint32_t)length;
     }
-    return !first;
+    return at;
 }
 
 /* The server's text, if any. */
@@ -248,13 +284,22 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
         log_pause(engine, log, row->code, row_text(row->text, text));
         return LEAT_OK;
     }
+    uint64_t next = log->next;
+    bool jumped = false;
+    uint32_t right = run_walk(log, bytes, row->bytes, &next, &jumped);
+    /* By position the next place is behind all batches of the answer, so all are taken or none. */
+    if (row->bytes && (right == 0 || (log->by_position && right < row->bytes))) {
+        if (jumped)
+            log_retry(engine, log, LEAT_E_AGAIN);
+        else
+            log_garbled(engine, log);
+        return LEAT_OK;
+    }
     log->attempts = 0;
     log->first = row->first_offset;
     log->acked = row->acked_offset;
     log->acked_known = true;
     if (row->bytes) {
-        uint64_t first = 0, next = 0;
-        if (!run_walk(bytes, row->bytes, &first, &next)) return LEAT_E_CORRUPT;
         struct leat_consumer_run *run = &answer->runs[answer->run_count++];
         run->answer = answer;
         run->generation = engine->generation;
@@ -267,7 +312,7 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
             .acked_offset = row->acked_offset,
             .group = log->by_position ? (int64_t)log->group : -1,
             .bytes = bytes,
-            .byte_count = row->bytes,
+            .byte_count = right,
         };
         answer->refs++;
         leat_list_push_back(&engine->ready, &run->fetched.link);

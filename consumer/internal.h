@@ -15,6 +15,7 @@ enum {
     CONSUMER_GROUP_CONTROL_BYTES = 1024,
     CONSUMER_COMMIT_ROW_BYTES = 48,
     CONSUMER_FINISHED_MAX = 256, /* groups finished and not yet committed */
+    CONSUMER_GARBLED_TRIES = 20, /* of a fetch whose answers are damaged on their way */
     CONSUMER_MOVE_TRIES = 3,     /* of a fetch from a moving log, without a report */
     CONSUMER_POLL_END_US = 1000, /* a fetch whose wait is over so soon is not ended */
 };
@@ -46,6 +47,8 @@ struct leat_consumer_log {
     uint64_t begun; /* and the first one of all: from there until something was handed over */
     uint64_t first, acked;
     bool acked_known;
+    uint64_t jump_from,
+        jump_to; /* the last answer's offsets jumped there: taken if the next answer's do */
     uint64_t retry_at_us;
     uint32_t attempts;
     leat_err noted;     /* why, as it was last told */

@@ -451,6 +451,8 @@ static void log_recover(struct leat_producer_log *log)
     }
     enum leat_err_class class = leat_err_class(code);
     if (class != LEAT_CLASS_REJECT && class != LEAT_CLASS_FATAL) return; /* same bytes again */
+    /* The bytes are right here, so they were damaged on their way: likewise, until the time limit. */
+    if (code == LEAT_E_CORRUPT && leat_batch_crc_is_right(head->bytes, head->byte_count)) return;
     bool hole = class == LEAT_CLASS_REJECT && !head->maybe_appended;
     bool gone = code == LEAT_E_UNKNOWN_STREAM || code == LEAT_E_UNKNOWN_LOG;
     queue_remove(log, head);

@@ -399,16 +399,16 @@ leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
         scan.bytes);
 }
 
-/* The trailer that ends the recorded prefix is there: with the header enough for memory that no
- * power cut has touched. */
-static bool ends_with(const struct leat_segment *seg)
+/* The bytes of a closed segment that are only in memory which a killed process has left. SUBTLE: all are checked.
+ *  1. A process is killed before a closed segment is flushed; a bit of the segment flips in memory.
+ *  2. The last trailer is right, as its checksum covers headers only. If this were enough, readers would get the
+ *     flipped bit.
+ *  3. The segment is flushed, and is a right copy from then on, until a scrub reads it. */
+static bool memory_is_whole(const struct leat_store *store, const struct leat_segment *seg)
 {
-    if (seg->prefix_id.bytes < LEAT_ENTRY_HEADER_BYTES || seg->prefix_id.bytes > seg->capacity)
-        return false;
-    struct leat_entry entry;
-    memcpy(&entry, seg->buffer + seg->prefix_id.bytes - sizeof entry, sizeof entry);
-    return entry.type == LEAT_ENTRY_TRAILER && entry.crc == seg->prefix_id.crc &&
-           header_resembles(seg, seg->buffer);
+    struct leat_scan scan;
+    leat_scan_segment(seg->buffer, seg->prefix_id.bytes, &scan);
+    return leat_judge_header_matches(store, seg, &scan) && leat_scan_is(&scan, seg->prefix_id);
 }
 
 leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
@@ -416,8 +416,9 @@ leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
 {
     struct leat_store *store = op->store;
     struct leat_segment *seg = &held->seg;
-    if (adopt_buffer(store, held, row)) {
-        if (ends_with(seg))
+    bool survived = adopt_buffer(store, held, row);
+    if (survived) {
+        if (memory_is_whole(store, seg))
             return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
         leat_held_release_buffer(store, held);
     }
@@ -436,9 +437,8 @@ leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
         leat_judge_repairable(held, row);
         return leat_judge_lost(
             op, held, LEAT_SEGMENT_CLOSED, &scan,
-            "its memory did not survive before it was flushed; %u of %u bytes are in "
-            "the file",
-            scan.bytes, seg->prefix_id.bytes);
+            "its memory %s before it was flushed; %u of %u bytes are in the file",
+            survived ? "was damaged" : "did not survive", scan.bytes, seg->prefix_id.bytes);
     }
     held->in_file_bytes = scan.bytes;
     seg->flushed = true;

@@ -14,10 +14,11 @@ enum {
     FLAG_TRANSACTIONAL = 0x10,
     FLAG_CONTROL = 0x20,
 };
-enum { MAX_TIMESTAMP_AT = 35 };
+enum { MAGIC_AT = 16, MAX_TIMESTAMP_AT = 35 };
 
-static leat_err batch_parse(const uint8_t *data, size_t bytes, struct leat_batch *batch,
-                            struct leat_error *error);
+static leat_err head_check(const uint8_t *data, size_t bytes, struct leat_error *error);
+static leat_err fields_parse(const uint8_t *data, size_t bytes, struct leat_batch *batch,
+                             struct leat_error *error);
 static leat_err records_check(struct leat_batch *batch, struct leat_error *error);
 
 uint64_t leat_batch_bytes(const uint8_t *data, size_t bytes)
@@ -34,21 +35,36 @@ enum leat_codec leat_batch_codec(const uint8_t *data, size_t bytes)
     return (enum leat_codec)(data[22] & CODEC_MASK);
 }
 
+bool leat_batch_crc_is_right(const uint8_t *data, size_t bytes)
+{
+    return bytes >= LEAT_BATCH_HEADER_BYTES &&
+           leat_get_be32(data + LEAT_BATCH_CRC_AT) ==
+               leat_crc32c(0, data + LEAT_BATCH_CRC_FROM, bytes - LEAT_BATCH_CRC_FROM);
+}
+
+/* A flipped bit must not look like a mistake of the producer, which would give the records up: the CRC comes before all
+ * that it covers. The magic is not covered; the layouts of other magics have no CRC-32C at this place. */
+static leat_err crc_check(const uint8_t *data, size_t bytes, struct leat_error *error)
+{
+    leat_err rc = head_check(data, bytes, error);
+    if (rc == LEAT_E_UNSUPPORTED && leat_batch_crc_is_right(data, bytes))
+        return leat_error_set(error, LEAT_E_CORRUPT,
+                              "the batch's magic is %d, but its CRC-32C is right for magic 2",
+                              data[MAGIC_AT]);
+    if (rc != LEAT_OK || leat_batch_crc_is_right(data, bytes)) return rc;
+    return leat_error_set(error, LEAT_E_CORRUPT,
+                          "the batch's CRC-32C is %08" PRIx32 " but its bytes give %08" PRIx32,
+                          leat_get_be32(data + LEAT_BATCH_CRC_AT),
+                          leat_crc32c(0, data + LEAT_BATCH_CRC_FROM, bytes - LEAT_BATCH_CRC_FROM));
+}
+
 leat_err leat_batch_check(const uint8_t *data, size_t bytes, struct leat_batch *out_batch,
                           struct leat_error *error)
 {
     struct leat_batch batch;
-    leat_err rc = batch_parse(data, bytes, &batch, error);
-    if (rc != LEAT_OK) return rc;
-
-    uint32_t stored = leat_get_be32(data + LEAT_BATCH_CRC_AT);
-    uint32_t computed =
-        leat_crc32c(0, data + LEAT_BATCH_CRC_FROM, batch.byte_count - LEAT_BATCH_CRC_FROM);
-    if (stored != computed)
-        return leat_error_set(error, LEAT_E_CORRUPT,
-                              "the batch's CRC-32C is %08" PRIx32 " but its bytes give %08" PRIx32,
-                              stored, computed);
-    rc = records_check(&batch, error);
+    leat_err rc = crc_check(data, bytes, error);
+    if (rc == LEAT_OK) rc = fields_parse(data, bytes, &batch, error);
+    if (rc == LEAT_OK) rc = records_check(&batch, error);
     if (rc == LEAT_OK) *out_batch = batch;
     return rc;
 }
@@ -78,7 +94,8 @@ static leat_err records_check(struct leat_batch *batch, struct leat_error *error
 leat_err leat_batch_view(const uint8_t *data, size_t bytes, struct leat_batch *out_batch)
 {
     struct leat_batch batch;
-    leat_err rc = batch_parse(data, bytes, &batch, NULL);
+    leat_err rc = head_check(data, bytes, NULL);
+    if (rc == LEAT_OK) rc = fields_parse(data, bytes, &batch, NULL);
     if (rc != LEAT_OK) return rc;
     *out_batch = batch;
     return LEAT_OK;
@@ -144,8 +161,8 @@ static leat_err fields_check(const struct leat_batch *batch, struct leat_error *
     return LEAT_OK;
 }
 
-static leat_err batch_parse(const uint8_t *data, size_t bytes, struct leat_batch *batch,
-                            struct leat_error *error)
+/* What no CRC covers. */
+static leat_err head_check(const uint8_t *data, size_t bytes, struct leat_error *error)
 {
     if (bytes > LEAT_BATCH_BYTES_MAX)
         return leat_error_set(error, LEAT_E_TOO_LARGE, "a batch of %zu bytes; the limit is %d",
@@ -156,13 +173,19 @@ static leat_err batch_parse(const uint8_t *data, size_t bytes, struct leat_batch
                               " byte header",
                               bytes, LEAT_BATCH_HEADER_BYTES);
     /* The magic decides what everything else means, so it is looked at first. */
-    if (data[16] != 2)
+    if (data[MAGIC_AT] != 2)
         return leat_error_set(error, LEAT_E_UNSUPPORTED, "batch magic %d; only 2 is supported",
-                              data[16]);
+                              data[MAGIC_AT]);
     if (leat_batch_bytes(data, bytes) != bytes)
         return leat_error_set(error, LEAT_E_INVALID,
                               "the batch's length field gives %" PRIu64 " bytes, %zu are there",
                               leat_batch_bytes(data, bytes), bytes);
+    return LEAT_OK;
+}
+
+static leat_err fields_parse(const uint8_t *data, size_t bytes, struct leat_batch *batch,
+                             struct leat_error *error)
+{
     int32_t count = (int32_t)leat_get_be32(data + 57);
     int32_t last_delta = (int32_t)leat_get_be32(data + 23);
     if (count < 1 || last_delta != count - 1)

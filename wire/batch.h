@@ -63,11 +63,16 @@ enum leat_codec leat_batch_codec(const uint8_t *data, size_t bytes);
  *
  * data        Borrowed. Exactly one batch.
  * error       May be NULL; says which check failed.
- * Errors: LEAT_E_INVALID, LEAT_E_TOO_LARGE, LEAT_E_CORRUPT, LEAT_E_UNSUPPORTED.
+ * Errors: LEAT_E_INVALID, LEAT_E_TOO_LARGE, LEAT_E_CORRUPT, LEAT_E_UNSUPPORTED. CORRUPT: these are not the bytes that
+ * the producer wrote, so the producer may send them again. The CRC is checked before all that the CRC covers.
  * Thread: any.  Blocks: never.  Allocates: never.
  */
 leat_err leat_batch_check(const uint8_t *data, size_t bytes, struct leat_batch *out_batch,
                           struct leat_error *error) LEAT_NODISCARD;
+
+/** Whether the CRC-32C in the header is that of the bytes after the CRC. `bytes`: one batch, by its length field. Base
+ * offset, length, leader epoch and magic are not covered. Thread: any. */
+bool leat_batch_crc_is_right(const uint8_t *data, size_t bytes);
 
 /** Fill a view from a stored batch whose payload CRC an entry has vouched for: no CRC pass, no
  * walk. Bounds are checked. */

@@ -53,11 +53,10 @@ bool leat_cluster_told_well(const struct leat_cluster_told *told)
 const char *leat_log_told_state(const struct leat_msg_log_info *log)
 {
     static const char *const states[] = {"ok", "waiting", "damaged", "stopped"};
-    enum leat_err_class class = leat_err_class(log->code);
     if (log->state == 0 && log->code == LEAT_E_DISK_FULL) return "full";  /* its node's disk */
     if (log->state == 0 && log->code == LEAT_E_DAMAGED) return "damaged"; /* and takes appends */
-    if (log->state == 0 && (class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE))
-        return "unknown"; /* it is not served yet, or its owner was not heard */
+    /* It is not served yet, or its owner was not heard, or is new and has not opened it (UNKNOWN_LOG). */
+    if (log->state == 0 && log->code != LEAT_OK) return "unknown";
     return states[log->state > 3 ? 3 : log->state];
 }
 

@@ -330,7 +330,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
         uint32_t left = payload_bytes - request->taken_bytes;
         uint64_t batch_bytes = leat_batch_bytes(bytes, left);
         if (batch_bytes == 0 || batch_bytes > left) {
-            rc = leat_error_set(&error, LEAT_E_INVALID,
+            rc = leat_error_set(&error, LEAT_E_CORRUPT,
                                 "batch %u of %u does not fit the frame's payload",
                                 request->begun + 1, request->batch_count);
             break;

@@ -51,8 +51,11 @@ static enum leat_handled peer_take(struct leat_peer *peer, const uint8_t *data, 
         const char *speaks = peer->greeted ? NULL : leat_speaker_text(leat_speaker_of(data, bytes));
         static_assert(LEAT_FRAME_BYTES_MAX == 8 << 20 && LEAT_CONTROL_BYTES_MAX == 1 << 20,
                       "the sentence below names them");
+        /* SUBTLE: the request's number may be what is damaged. (1) A bit of the number flips: the number is another
+         * request's, whose batch is being appended. (2) The refusal would name this other request. (3) The client would
+         * take CORRUPT, INVALID or TOO_LARGE for a promise that the batch is in no log. */
         leat_peer_refuse_and_close(
-            peer, frame.kind, frame.request, rc,
+            peer, frame.kind, peer->greeted ? 0 : frame.request, rc,
             speaks != NULL ? speaks
             : rc == LEAT_E_TOO_LARGE
                 ? "the frame is larger than 8 MiB, or its control body than 1 MiB"

@@ -88,8 +88,8 @@ static void batch_that_is_refused_ends_its_request(void **state)
         "answer 5: OK 100 SEQUENCE_GAP 0 CANCELLED 0 the log says no\n",
         "answer 5: OK 100 INVALID 0 CANCELLED 0 it is wrong\n",
         "answer 5: OK 100 CORRUPT 0 CANCELLED 0 bad records\n",
-        "answer 5: OK 100 INVALID 0 CANCELLED 0 batch 2 of 3 does not fit the frame's payload\n",
-        "answer 5: OK 100 INVALID 0 CANCELLED 0 batch 2 of 3 does not fit the frame's payload\n",
+        "answer 5: OK 100 CORRUPT 0 CANCELLED 0 batch 2 of 3 does not fit the frame's payload\n",
+        "answer 5: OK 100 CORRUPT 0 CANCELLED 0 batch 2 of 3 does not fit the frame's payload\n",
     };
     for (unsigned i = 0; i < CASES; i++) {
         begin();

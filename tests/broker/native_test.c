@@ -355,9 +355,9 @@ static void bytes_that_are_no_frame_end_the_connection(void **state)
     greeted();
     leat_frame_encode(it.frame, LEAT_KIND_PING, 1, 0, 31, 0, 0);
     it.frame[16] ^= 1;
-    no_frame("close 2/31 CORRUPT: the frame's header or control body fails its CRC\n", HEADER);
+    no_frame("close 2/0 CORRUPT: the frame's header or control body fails its CRC\n", HEADER);
     leat_put_le32(it.frame + 12, LEAT_CONTROL_BYTES_MAX + 1);
-    no_frame("close 2/31 TOO_LARGE: the frame is larger than 8 MiB, or its control body than 1 "
+    no_frame("close 2/0 TOO_LARGE: the frame is larger than 8 MiB, or its control body than 1 "
              "MiB\n",
              HEADER);
     memset(it.frame, 0, HEADER);

@@ -211,6 +211,20 @@ static void client_repeated_answers_are_taken_once(void **state)
     rig_end(rig);
 }
 
+/* Goal: a request that arrived damaged ends as one whose connection was lost, and says what the server said. */
+static void client_damaged_request_ends_with_its_connection(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(6);
+    assert_int_equal(ask_id(rig, 1000000), LEAT_OK);
+    rig->world.says_damaged = true;
+    assert_int_equal(ask_id(rig, 1000000), LEAT_E_CLOSED);
+    assert_non_null(strstr(rig->text, " was lost: refused by the script"));
+    rig->world.says_damaged = false;
+    assert_int_equal(ask_id(rig, 1000000), LEAT_OK);
+    rig_end(rig);
+}
+
 /* Goal: a stopped node breaks no connection; a request to it ends all the same once the cluster has declared the node
  * dead, and not before. Method: only another node reports the stopped node's state. */
 static void client_request_to_a_silent_node_ends_when_others_call_it_dead(void **state)
@@ -593,6 +607,7 @@ int main(void)
         cmocka_unit_test(client_no_server_times_out_by_name),
         cmocka_unit_test(client_lost_connection_fails_its_requests),
         cmocka_unit_test(client_repeated_answers_are_taken_once),
+        cmocka_unit_test(client_damaged_request_ends_with_its_connection),
         cmocka_unit_test(client_silent_address_tries_the_next),
         cmocka_unit_test(client_request_to_a_silent_node_ends_when_others_call_it_dead),
         cmocka_unit_test(client_doubts_a_node_that_names_a_silent_node_as_up),

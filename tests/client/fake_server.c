@@ -210,6 +210,11 @@ static void answer(struct fake_conn *conn, const struct leat_frame *frame,
     leat_frame_encode(out, (enum leat_kind)frame->kind, 1, (uint8_t)(LEAT_FRAME_ANSWER | flags),
                       frame->request, body->used, (uint32_t)payload_bytes);
     if (payload_bytes) memcpy(out + LEAT_FRAME_HEADER_BYTES + body->used, payload, payload_bytes);
+    if (payload_bytes && world->faults.flip && chance(world, world->faults.flip)) {
+        uint64_t bit = leat_xoshiro_below(&world->dice, 8 * payload_bytes);
+        out[LEAT_FRAME_HEADER_BYTES + body->used + bit / 8] ^= (uint8_t)(1u << bit % 8);
+        world->flipped++;
+    }
     uint64_t when = world->now_us + LATENCY_US;
     if (chance(world, world->faults.slow)) when += leat_xoshiro_below(&world->dice, 50000);
     if (when < conn->to_client_at) when = conn->to_client_at;
@@ -497,6 +502,13 @@ static void on_frame(struct fake_conn *conn, const struct leat_frame *frame)
         return;
     }
     if (world->mute) return;
+    if (world->says_damaged && frame->kind != LEAT_KIND_METADATA) {
+        struct leat_frame unknown = *frame;
+        unknown.request = 0;
+        refuse(conn, &unknown, LEAT_E_CORRUPT);
+        post(world, conn, EVENT_CLOSED, conn->to_client_at, NULL, 0, LEAT_E_CLOSED); /* behind it */
+        return;
+    }
     if (chance(world, world->faults.drop_before)) {
         server_drop(conn);
         return;

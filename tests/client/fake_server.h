@@ -46,7 +46,8 @@ struct fake_log {
 /* Chances per request, in 1/1000. */
 struct fake_faults {
     unsigned drop_before, drop_after, refuse_again, refuse_owner, refuse_hard, slow, twice, forget,
-        garble; /* the answer to an append ends too early */
+        garble, /* the answer to an append ends too early */
+        flip;   /* one bit of the batches in the answer to a fetch */
 };
 
 struct fake_conn;
@@ -79,8 +80,8 @@ struct fake_world {
     /* What happened. */
     uint32_t fetch_min_bytes; /* of the last fetch */
     uint32_t fetch_wait_ms;   /* the shortest wait, but 0, of a fetch since a test set this */
-    uint64_t garbled, connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps,
-        epochs, too_large;
+    uint64_t garbled, flipped, connects, hellos, appends, metadatas, dropped, refused, duplicates,
+        gaps, epochs, too_large;
     const char *silent; /* nothing answers at this address, not even "refused" */
     bool mute;          /* never answer anything but hello */
     const char *frozen; /* what is sent to this address vanishes: a stopped node, a cut cable */
@@ -95,7 +96,9 @@ struct fake_world {
     uint32_t away;           /* so many answers name an owner that is not among the nodes */
     bool behind;             /* METADATA names the incarnation before the one that says hello */
     uint32_t mute_streamlet; /* appends to this one, from 1, are never answered; 0: all are */
-    bool gives_up;           /* a request for a producer's id ends by CANCELLED, at the server */
+    bool
+        says_damaged; /* each request but METADATA arrives damaged: the server says so, and closes */
+    bool gives_up;    /* a request for a producer's id ends by CANCELLED, at the server */
     const struct fake_log *starting; /* fetches from this log are refused: STARTING */
 };
 

@@ -40,6 +40,7 @@ static void run_read(struct rig *rig, const struct leat_fetched *run)
             if (offset < run->from_offset) continue;
             if (offset > rig->next[log]) rig->skipped += offset - rig->next[log];
             assert_true(offset >= rig->next[log]); /* never twice, never back */
+            assert_true(leat_batch_crc_is_right(run->bytes + at, (size_t)bytes));
             rig->next[log] = offset + 1;
             rig->read++;
         }

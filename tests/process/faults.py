@@ -16,6 +16,8 @@ Kinds:
   room    kill -9 of all nodes at once; they come back one by one, in any order
   rot     a bit flips in the file of a closed segment while its node runs; another node has the segment whole. The node is to name
           the damage and to have the right bytes again, there or in another copy
+  flips   kill -9 of an owner; bits flip in its files and its shared memory; another node is killed while its logs are recovered; it comes
+          back with what it has. A stream whose only copies those are loses no more than the segment that is hit, and that is told
   cut     an owner's cable is cut (both ways, nobody is told), and repaired later
   oneway  an owner can send nothing to one other node, but hears it: some logs move, or none
   parted  an owner and one other node can send each other nothing
@@ -25,6 +27,8 @@ Kinds:
   lag     another node's cable takes 16 KB/s when an owner dies: copies there are behind, or not made yet
   slow    an owner's cable takes 16 KB/s
   full    an owner's disk has no space left
+  noise   bits flip in what passes over a node's cable, between nodes and between clients and nodes, while another node is killed and
+          comes back (noise.py)
 
 All from `cut` on need network namespaces, and a mount namespace for the small disks.
 """
@@ -35,17 +39,20 @@ import signal
 import subprocess
 import time
 
-from netns import ip, tc
+from flips import Sole, flips, start
+from netns import CLIENTS, NODES, ip, tc
+from noise import NoisyCable
 from rig import CLOSED, FLUSHED, WAIT_S, check, equal, on_end, process_end, until
 from short_memory import MIB, ShortMemory
 
-NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'short', 'stuff', 'stale', 'remake', 'chain', 'room', 'rot')
-FAR_KINDS = ('cut', 'oneway', 'parted', 'split', 'unled', 'late', 'lag', 'slow', 'full')
-WITH_ANOTHER = ('pair', 'oneway', 'parted', 'split', 'stale', 'remake', 'chain', 'late', 'lag')
-LASTS_S = {'slow': (1, 4), 'full': (3, 6), 'stuff': (1, 3), 'short': (1, 3)}  # what takes its time to be felt
+NEAR_KINDS = ('kill', 'leader', 'pair', 'stop', 'short', 'stuff', 'stale', 'remake', 'chain', 'room', 'rot', 'flips')
+FAR_KINDS = ('cut', 'oneway', 'parted', 'split', 'unled', 'late', 'lag', 'slow', 'full', 'noise')
+WITH_ANOTHER = ('pair', 'oneway', 'parted', 'split', 'stale', 'remake', 'chain', 'late', 'lag', 'noise', 'flips')
+LASTS_S = {'slow': (1, 4), 'full': (3, 6), 'stuff': (1, 3), 'short': (1, 3), 'noise': (0.5, 1), 'flips': (0, 0.3)}  # what takes its time to be felt
 # Nobody else can serve what those hold, or need: appends may wait until all are back.
-MAY_WAIT = ('pair', 'split', 'slow', 'full', 'short', 'stuff', 'stale', 'remake', 'chain', 'room', 'late', 'lag')
+MAY_WAIT = ('pair', 'split', 'slow', 'full', 'short', 'stuff', 'stale', 'remake', 'chain', 'room', 'late', 'lag', 'noise', 'flips')
 BESIDE_LEADER = ('unled', 'late')  # the leader is cut off from somebody: that is another node
+NOISE = [(port, least, mean_s) for port in (CLIENTS, NODES) for least, mean_s in ((200, 0.15), (1, 0.4))]  # most packets are small
 DISK_BYTES = 512 << 20  # of a node, in a cluster of namespaces
 STUFF_RECORDS = 12000  # three copies take more than the nodes' memory for segments, and less than their disks
 
@@ -68,6 +75,8 @@ class Fault:
         self.victim, self.second, self.leader = victim, second, leader
         self.stopped = None  # the process that stands still
         self.stuffing = None
+        self.noisy = None  # the cable that flips bits
+        self.flipped, self.sole = [], None  # bits of the victim; a stream that nobody else has
         self.memory, self.ended = None, None  # of a node that was short of memory: the exit code, if it has ended
         self.struck = (victim, second) if kind in WITH_ANOTHER else tuple(self.all()) if kind == 'room' else (victim,)
 
@@ -175,6 +184,22 @@ class Fault:
         until(repaired, f'{log}: segment {s}, byte {at} is right again at n{self.victim}, or another copy is made', 3 * WAIT_S)
         node.node_log_wait(rf'{log}: (segment {s} is repaired|the copy of segment {s} here is damaged|the file of segment {s} was damaged)')
 
+    def flips(self, on):
+        node = self.cluster.nodes[self.victim]
+        if on:
+            self.sole = Sole(self.cluster, f'n{self.victim}')
+            node.kill()
+            self.sole.hit(node, self.dice)
+            self.flipped = flips(node, self.dice)
+            print(f'flipped at n{self.victim}: {"; ".join(map(str, self.flipped))}', flush=True)
+            time.sleep(self.dice.uniform(0, 0.4))  # how far the recovery is is what is tried
+            self.die(self.second)
+            return
+        start(node, self.flipped)
+        self.back(self.second)
+        self.ready(self.second)
+        self.sole.check(len(self.flipped))
+
     def stop(self, on):
         process = self.cluster.nodes[self.victim].process
         self.stopped = process if on else None
@@ -257,6 +282,19 @@ class Fault:
         for device in (('dev', f'cable{node}'), ('-n', f'n{node}', 'dev', 'eth0')):
             inside, device = device[:-2], device[-2:]
             tc(*inside, 'qdisc', 'add' if on else 'del', *device, 'root', *limit)
+
+    def noise(self, on):
+        if on:
+            self.noisy = NoisyCable(self.victim, NOISE, self.dice.random(), ip)
+            time.sleep(self.dice.uniform(0, 1))  # which connections have ended by then is what is tried
+            self.die(self.second)
+            return
+        self.back(self.second)
+        self.ready(self.second)
+        wanted = {CLIENTS, NODES}
+        until(lambda: self.noisy.ports() >= wanted, 'bits flip between nodes, and between clients and a node')
+        self.noisy.end()
+        print(f'bits flipped at n{self.victim}: ' + '; '.join(f'{port} {text}' for port, text in self.noisy.flips), flush=True)
 
     def full(self, on):
         ballast = os.path.join(os.path.dirname(self.cluster.nodes[self.victim].data), 'ballast')

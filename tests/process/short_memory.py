@@ -3,10 +3,11 @@
 
 A memory cgroup, where one can be made: the kernel kills the process that asks for more. A limit on the process's addresses
 (RLIMIT_AS): the process is refused more. Both are taken back by end()."""
+import errno
 import os
 import resource
 
-from rig import on_end
+from rig import equal, on_end, until
 
 MIB = 1 << 20
 CGROUPS = '/sys/fs/cgroup'
@@ -51,7 +52,15 @@ class Group:
             _write(f'{self.parent}/cgroup.procs', str(pid))
         except OSError:
             pass  # it is dead
-        os.rmdir(self.folder)
+        until(self.removed, 'a process that the kernel has killed leaves its cgroup')
+
+    def removed(self):
+        try:
+            os.rmdir(self.folder)
+        except OSError as error:
+            equal(error.errno, errno.EBUSY, self.folder)
+            return False
+        return True
 
 
 def _group_make():

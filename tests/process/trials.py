@@ -150,6 +150,8 @@ class Tail:
             until(lambda: self.ends == wanted or self.process.poll() is not None, f'{what}: it reads to {wanted}')
         except Failure as failure:
             raise Failure(f'{failure}; it is at {self.ends}')
+        if self.process.poll() is not None:
+            raise Failure(f'{what} ended at {self.ends}, with {self.process.returncode}: {self.process.stderr.read().decode()[-2000:]}')
         self.process.send_signal(signal.SIGINT)
         self.process.wait(WAIT_S)
         self.thread.join(WAIT_S)
@@ -502,7 +504,7 @@ class Trials:
 
     def second(self, kind, victim, leader):
         """Two of three voters must live."""
-        others = [i for i in range(4) if i != victim and (kind != 'pair' or victim > 2 or i > 2)]
+        others = [i for i in range(4) if i != victim and (kind not in ('pair', 'flips') or victim > 2 or i > 2)]
         return self.dice.choice([i for i in others if i != leader or kind not in BESIDE_LEADER])
 
     def trial(self, number, kind):

@@ -131,12 +131,20 @@ static void batch_flipped_bits_are_detected_or_outside_crc(void **state)
         bool stamped = bit / 8 < 8 || (bit / 8 >= 12 && bit / 8 < 16);
         leat_err rc = leat_batch_check(known, bytes, &batch, NULL);
         assert_int_equal(rc == LEAT_OK, stamped);
+        /* No flipped bit that the CRC covers, or of the magic, is told as the producer's mistake. */
+        bool covered = bit / 8 >= LEAT_BATCH_CRC_AT, magic = bit / 8 == 16;
+        if (covered || magic) assert_int_equal(rc, LEAT_E_CORRUPT);
+        assert_int_equal(leat_batch_crc_is_right(known, bytes), !covered);
         known[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     for (size_t cut = 0; cut < bytes; cut++) {
         assert_int_not_equal(leat_batch_check(known, cut, &batch, NULL), LEAT_OK);
         assert_int_not_equal(leat_batch_view(known, cut, &batch), LEAT_OK);
+        assert_false(leat_batch_crc_is_right(known, cut));
     }
+    known[16] = 1; /* an older format, whose CRC is elsewhere */
+    known[LEAT_BATCH_CRC_AT] ^= 1;
+    assert_int_equal(leat_batch_check(known, bytes, &batch, NULL), LEAT_E_UNSUPPORTED);
 }
 
 static void batch_wrong_fields_with_good_crc_are_refused(void **state)
@@ -145,7 +153,7 @@ static void batch_wrong_fields_with_good_crc_are_refused(void **state)
         uint8_t at, value;
         leat_err code;
     } wrong[] = {
-        {16, 1, LEAT_E_UNSUPPORTED}, {22, 0x10, LEAT_E_UNSUPPORTED}, {22, 0x20, LEAT_E_UNSUPPORTED},
+        {16, 1, LEAT_E_CORRUPT},     {22, 0x10, LEAT_E_UNSUPPORTED}, {22, 0x20, LEAT_E_UNSUPPORTED},
         {22, 5, LEAT_E_UNSUPPORTED}, {26, 2, LEAT_E_INVALID},        {60, 3, LEAT_E_INVALID},
         {57, 0x80, LEAT_E_INVALID},  {43, 0x80, LEAT_E_INVALID},     {51, 0x80, LEAT_E_INVALID},
         {53, 0x80, LEAT_E_INVALID},  {11, 1, LEAT_E_INVALID},        {8, 0x80, LEAT_E_INVALID},

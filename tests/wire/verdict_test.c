@@ -94,6 +94,7 @@ static void log_word_is_of_its_state_and_code(void **state)
         {0, LEAT_E_DISK_FULL, false, false, "full"},
         {0, LEAT_E_AGAIN, false, false, "unknown"},
         {0, LEAT_E_NOT_OWNER, false, false, "unknown"},
+        {0, LEAT_E_UNKNOWN_LOG, false, false, "unknown"},
         {1, LEAT_E_LOG_INCOMPLETE, false, false, "waiting"},
         {2, LEAT_E_DAMAGED, false, false, "damaged"},
         {3, LEAT_E_DISK, false, false, "stopped"},
