@@ -12,7 +12,8 @@ enum {
     FEW_PER_MILLE = 750,   /* of the others: few clients beside what they are for */
     END_PER_MILLE =
         350, /* of the brief ones: all nodes die once more, and everything is read again */
-    /* To ask everybody how things are takes up to a third of a seed's events, whatever came before it. */
+    /* To ask each node at once takes up to a third of a seed's events, whatever came before. In the other seeds one
+     * node is asked when a quiet period ends: told_round.c. */
     TOLD_PER_MILLE = 500,
     TOLD_PER_MILLE_BRIEF = 150,
     KAFKA_PER_MILLE =

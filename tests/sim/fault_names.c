@@ -68,6 +68,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_TOLD_LACKING] = "told_of_lacking_copies",
     [SIM_FAULT_TOLD_AWAY] = "told_of_away",
     [SIM_FAULT_TOLD_FULL] = "told_of_full_disk",
+    [SIM_FAULT_TOLD_ROUND] = "told_rounds",
     [SIM_FAULT_TOLD_GROUPS] = "told_of_groups",
     [SIM_FAULT_RUNNING_DISK] = "damage_while_running",
     [SIM_FAULT_STALE_DISK] = "stale_disk",

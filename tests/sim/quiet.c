@@ -49,7 +49,7 @@ static void fill(struct scenario *scenario)
     if (sim_run_until(scenario, disk_lacks, FILL_US_MAX))
         scenario->world->faults[SIM_FAULT_TOLD_FULL]++;
     scenario->groups_unasked = true;
-    sim_told_look(scenario, "with a full disk");
+    sim_told_look(scenario, "with a full disk", NULL, SIM_TOLD_ALL);
     scenario->groups_unasked = false;
     scenario->value_bytes = value_bytes;
     if (scenario->world->failure[0]) return;
@@ -65,7 +65,7 @@ static void go_away(struct scenario *scenario)
     sim_trace(scenario->world, "%s stays away", server->name);
     sim_process_die(server->process, SIM_DEATH_KILL);
     scenario->world->faults[SIM_FAULT_TOLD_AWAY]++;
-    sim_told_look(scenario, "with a node away");
+    sim_told_look(scenario, "with a node away", NULL, SIM_TOLD_ALL);
     server->down_wanted = false;
     sim_server_boot_later(server, 1000);
     if (!sim_nodes_ready(scenario, BACK_US_MAX)) sim_stuck(scenario, "a node does not come back");
@@ -86,5 +86,5 @@ void sim_quiet_run(struct scenario *scenario)
         fill(scenario);
     else
         go_away(scenario);
-    sim_told_look(scenario, "when that is over");
+    sim_told_look(scenario, "when that is over", NULL, SIM_TOLD_ALL);
 }

@@ -209,7 +209,7 @@ static void logs_read_and_judge(struct scenario *scenario)
         sim_stuck(scenario, "logs are not read to their end after a bit was flipped");
     each_log(scenario, log_judge);
     /* Readers have been refused: that is what an operator is to be told now. */
-    sim_told_look(scenario, "when readers have met damage");
+    sim_told_look(scenario, "when readers have met damage", NULL, SIM_TOLD_ALL);
     each_log(scenario, log_told);
     while (scenario->client_count > scenario->rot_first)
         sim_client_kill(scenario->clients[--scenario->client_count]);

@@ -395,16 +395,6 @@ static bool copies_come(struct scenario *scenario)
     return false;
 }
 
-/* What was lost is not given up before it has been told. */
-static void told_look(struct scenario *scenario, const char *when)
-{
-    if (scenario->server_count > 1 && !scenario->told_asked) return;
-    phase(scenario, "told");
-    scenario->loss_held = true;
-    sim_told_look(scenario, when);
-    scenario->loss_held = false;
-}
-
 /* What no stage asked for, beside the scheduled faults. */
 static bool may_strike(const struct scenario *scenario)
 {
@@ -441,12 +431,13 @@ static void all_nodes_end(struct scenario *scenario)
     sim_nodes_die(scenario);
     sim_deletes_start_anew(scenario);
     if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
-        told_look(scenario, "after the end of all nodes");
+        sim_round_begin(scenario, "after the end of all nodes");
         if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
             sim_stuck(scenario, "what is in front can't be given up");
         operator_look(scenario);
         sim_copies_check(scenario);
         last_audit(scenario);
+        sim_round_end(scenario);
         deleted_is_gone(scenario);
         sim_rows_judge(scenario);
     } else
@@ -486,7 +477,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_stuck(scenario, "a node does not come back");
         return;
     }
-    told_look(scenario, "after the healing");
+    sim_round_begin(scenario, "after the healing");
     phase(scenario, "answering");
     if (!sim_run_until(scenario, all_answered, HEAL_US_MAX)) {
         sim_stuck(scenario, "producers do not finish");
@@ -500,11 +491,14 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         return;
     }
     strangers_end(scenario);
+    /* The quiet period ends where closed segments are damaged once more. */
+    if (scenario->closed_rot) sim_round_end(scenario);
     phase(scenario, "audit");
     sim_closed_strike(scenario, SIM_CLOSED_LAST);
     operator_look(scenario);
     sim_copies_check(scenario);
     audit(scenario);
+    sim_round_end(scenario);
     deleted_is_gone(scenario);
     if (world->failure[0]) return;
     sim_closed_judge(scenario);
@@ -513,6 +507,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     if (!copies_come(scenario)) return;
     sim_quiet_run(scenario);
     if (!world->failure[0] && scenario->ends_anew) all_nodes_end(scenario);
+    sim_rounds_judge(scenario);
 }
 
 static void scenario_body(struct scenario *scenario, const struct scenario_options *options)
@@ -549,9 +544,9 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
     }
     strangers_end(scenario);
     audit(scenario);
-    told_look(scenario, "after the audit");
+    sim_round_begin(scenario, "after the audit");
     if (world->failure[0] || !last_trims(scenario) || !last_death(scenario)) return;
-    told_look(scenario, "after the last death");
+    sim_round_begin(scenario, "after the last death");
     if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
         sim_stuck(scenario, "what is in front can't be given up");
     /* What was stored before the last start lies in files; now some ask for it who read nothing. */

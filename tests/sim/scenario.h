@@ -241,7 +241,7 @@ struct scenario {
     bool brief;           /* less of everything: brief.c */
     bool few;             /* clients, as in brief ones */
     bool ends_anew;       /* behind everything else all nodes die once more */
-    bool told_asked;      /* of a cluster: everybody is asked how things are */
+    bool told_asked;      /* of a cluster: each node is asked at once how things are */
     uint64_t batches_min; /* until as many are acked producers go on */
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     unsigned operator_rounds; /* that it has looked at every log */

@@ -103,7 +103,8 @@ enum sim_fault {
     SIM_FAULT_TOLD_LACKING,  /* ... of a log that lacks copies */
     SIM_FAULT_TOLD_AWAY,     /* ... of a node that is away */
     SIM_FAULT_TOLD_FULL,     /* ... of a full disk */
-    SIM_FAULT_TOLD_GROUPS,   /* ... of groups that were there */
+    SIM_FAULT_TOLD_ROUND,    /* no fault: a quiet period in which nodes were asked */
+    SIM_FAULT_TOLD_GROUPS,   /* no fault: at a look of told_groups.c a group was there */
     SIM_FAULT_RUNNING_DISK,  /* a disk's bit flipped, or a file lost its end, while its node ran */
     SIM_FAULT_STALE_DISK,    /* a machine's disk was put back to what it was */
     SIM_FAULT_EMPTY_DISK,    /* a machine came back with an empty disk */

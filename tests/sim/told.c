@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators and clients are told is checked like data (A13). When it is quiet somebody asks each node that serves
- * for the cluster's status, the description of each stream, and by Kafka's protocol who leads which partition; what is
- * told has to name exactly the nodes that are down or full, and the logs that wait, are damaged, lack copies or refuse
- * appends (truth.h), by the judgement by which `leat` chooses its words and its exit code. Who is told something else
- * asks again: what passes by itself is no lie, what stays for TOLD_US_MAX is. */
+/* What operators and clients are told is checked like data (A13). When it is quiet a client asks each node that serves,
+ * or one node (told_round.c), for the cluster's status, the description of each stream, and by Kafka's protocol for the
+ * leaders of partitions. The answers have to name exactly the nodes that are down or full, and the logs that wait, are
+ * damaged, lack copies or refuse appends (truth.h), by the judgement by which `leat` chooses its words and its exit
+ * code. After a wrong answer the client asks again: what passes by itself is no lie, what stays for TOLD_US_MAX is. */
 #include "tests/sim/told.h"
 
 #include <stdarg.h>
@@ -43,16 +43,21 @@ struct line {
     const struct sim_server *server;
     struct leat_conn *conn;
     bool kafka, right; /* right: all that was told agrees with the truth */
+    uint32_t due;      /* questions by their numbers that have no right answer yet: a bit each */
     bool agreed[SIM_STREAMS][SIM_KAFKA_PARTITIONS_MAX]; /* Kafka's: once, with the truth of then */
     unsigned tries;
+    bool open;
     unsigned left;                 /* answers */
     unsigned wrongs, asked;        /* asked: times */
-    char wrong[WRONG_BYTES];       /* the first of an answer */
+    unsigned wrongs_before;        /* this pass */
+    char wrong[WRONG_BYTES];       /* the first of the last pass in which anything was wrong */
     struct sim_groups_seen groups; /* when it was asked */
 };
 struct told {
     struct scenario *scenario;
     struct sim_actor *actor;
+    const struct sim_server *only; /* one node is asked; NULL: each node that serves */
+    enum sim_told_what what;
     struct line lines[2 * SIM_SERVERS_MAX];
     unsigned count;
     bool trouble, lacking;             /* there was something to be told of */
@@ -63,8 +68,7 @@ static struct told *told_of_seed;
 __attribute__((format(printf, 2, 3))) static void wrong(struct line *line, const char *format, ...)
 {
     va_list args;
-    line->wrongs++;
-    if (line->wrong[0]) return;
+    if (line->wrongs++ > line->wrongs_before) return;
     va_start(args, format);
     (void)vsnprintf(line->wrong, sizeof line->wrong, format, args);
     va_end(args);
@@ -363,7 +367,8 @@ static bool partition_judge(struct line *line, uint32_t stream,
     if (!there && part->error_code == 0)
         wrong(line, "metadata of partition %d of %s: leader %d, which is away",
               part->partition_index, log.stream, part->leader_id);
-    if (log.served && log.in_sync > 0 && part->isr_nodes.count != (int32_t)log.in_sync)
+    if (line->told->what == SIM_TOLD_ALL && log.served && log.in_sync > 0 &&
+        part->isr_nodes.count != (int32_t)log.in_sync)
         wrong(line, "metadata of partition %d of %s: %d in sync, and it is %u",
               part->partition_index, log.stream, part->isr_nodes.count, log.in_sync);
     return line->wrongs == before;
@@ -422,32 +427,62 @@ static void metadata_send(struct line *line)
     (void)line->told->actor->net.send_copy(line->conn, bytes, count);
 }
 
-static void line_on_open(void *user, struct leat_conn *conn)
+/* Of each native question: how it is asked. */
+static size_t question_put(struct line *line, uint32_t number, uint8_t *out)
 {
-    struct line *line = user;
+    struct scenario *scenario = line->told->scenario;
+    if (number == NUMBER_HELLO) return sim_ask_hello(out, "operator", -1, NUMBER_HELLO);
+    if (number == NUMBER_STATUS) return sim_ask_status(out, NUMBER_STATUS);
+    return sim_ask_describe(out, scenario->streams[number - NUMBER_STREAM].name, number);
+}
+
+/* What has no right answer yet is asked, on the connection that there is. */
+static void line_ask(struct line *line)
+{
     uint8_t bytes[SIM_ASK_BYTES_MAX * (2 + SIM_STREAMS) + SIM_GROUPS_NATIVE_BYTES];
     uint8_t *at = bytes;
+    line->left = 0;
     if (line->kafka) {
         metadata_send(line);
         return;
     }
-    at += sim_ask_hello(at, "operator", -1, NUMBER_HELLO);
-    at += sim_ask_status(at, NUMBER_STATUS);
-    for (uint32_t i = 0; i < SIM_STREAMS; i++)
-        at += sim_ask_describe(at, line->told->scenario->streams[i].name, NUMBER_STREAM + i);
-    line->left = 2 + SIM_STREAMS;
-    if (!line->told->scenario->groups_unasked) {
-        sim_groups_see(line->told->scenario, &line->groups);
-        at += sim_groups_native_ask(line->told->scenario, at, NUMBER_GROUPS);
-        line->left += SIM_GROUPS_NATIVE;
+    for (uint32_t number = NUMBER_HELLO; number < NUMBER_GROUPS; number++) {
+        if (!(line->due >> number & 1)) continue;
+        at += question_put(line, number, at);
+        line->left++;
     }
-    (void)line->told->actor->net.send_copy(conn, bytes, (size_t)(at - bytes));
+    if (line->due >> NUMBER_GROUPS) {
+        sim_groups_see(line->told->scenario, &line->groups);
+        for (uint32_t nth = 0; nth < SIM_GROUPS_NATIVE; nth++) {
+            if (!(line->due >> (NUMBER_GROUPS + nth) & 1)) continue;
+            at += sim_groups_native_ask(line->told->scenario, nth, at, NUMBER_GROUPS + nth);
+            line->left++;
+        }
+    }
+    (void)line->told->actor->net.send_copy(line->conn, bytes, (size_t)(at - bytes));
+}
+
+static uint32_t questions_all(const struct told *told)
+{
+    bool groups = told->what != SIM_TOLD_LOGS && !told->scenario->groups_unasked;
+    uint32_t past = NUMBER_GROUPS + (groups ? SIM_GROUPS_NATIVE : 0);
+    return (1u << past) - (1u << NUMBER_STATUS);
+}
+
+static void line_on_open(void *user, struct leat_conn *conn)
+{
+    struct line *line = user;
+    (void)conn;
+    line->open = true;
+    line->due |= 1u << NUMBER_HELLO;
+    line_ask(line);
 }
 
 static void frame_take(struct line *line, const struct leat_frame *frame)
 {
     struct leat_msg_reader reader;
     struct sim_wrong of_groups = {""};
+    unsigned before = line->wrongs;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     if (frame->request >= NUMBER_GROUPS)
         sim_groups_native_judge(line->told->scenario, line->server, &line->groups,
@@ -459,6 +494,7 @@ static void frame_take(struct line *line, const struct leat_frame *frame)
     else if (frame->request >= NUMBER_STREAM)
         stream_judge(line, frame->request - NUMBER_STREAM, &reader);
     if (of_groups.text[0]) wrong(line, "%s", of_groups.text);
+    if (line->wrongs == before) line->due &= ~(1u << frame->request);
 }
 
 /* How many bytes the answer at the front had; 0: it is not all there. */
@@ -478,6 +514,19 @@ static size_t answer_take(struct line *line, const uint8_t *data, size_t bytes, 
     return frame.frame_bytes;
 }
 
+static void line_begin(struct sim_world *world, struct sim_event *event);
+
+/* Where each node is asked, all answers of one pass have to be right. Where one node is asked, each question has to
+ * get one right answer: only what was answered wrongly is asked again. */
+static void line_again(struct line *line)
+{
+    sim_trace(line->told->scenario->world, "told wrong, by %s: %s", line->server->name,
+              line->wrong);
+    if (!line->told->only) line->due = questions_all(line->told);
+    sim_actor_post(line->told->actor, AGAIN_US << line->tries, line_begin, line);
+    if (line->tries < TRIES_SLOWER) line->tries++;
+}
+
 static size_t line_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                             size_t *want_bytes)
 {
@@ -488,26 +537,26 @@ static size_t line_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
         used += whole;
         *want_bytes = 0;
         if (--line->left) continue;
-        line->right = line->wrong[0] == '\0';
-        line->told->actor->net.close(conn);
+        line->right = line->wrongs == line->wrongs_before;
+        if (!line->right) line_again(line);
+        /* A connection anew may come to another core, which knows of replicas by other answers. */
+        if (line->right || line->kafka || !line->told->only) line->told->actor->net.close(conn);
         return bytes;
     }
     return used;
 }
 
-static void line_begin(struct sim_world *world, struct sim_event *event);
-
 static void line_on_closed(void *user, struct leat_conn *conn, leat_err why)
 {
     struct line *line = user;
+    bool waits = line->left > 0; /* else it was closed as all was right, or is asked again soon */
     (void)conn;
     line->conn = NULL;
-    if (line->wrong[0])
-        sim_trace(line->told->scenario->world, "told wrong, by %s: %s", line->server->name,
-                  line->wrong);
-    if (line->left) wrong(line, "the connection ends: %s", leat_err_name(why));
-    if (!line->right) sim_actor_post(line->told->actor, AGAIN_US << line->tries, line_begin, line);
-    if (line->tries < TRIES_SLOWER) line->tries++;
+    line->open = false;
+    line->left = 0;
+    if (!waits) return;
+    wrong(line, "the connection ends: %s", leat_err_name(why));
+    line_again(line);
 }
 
 static const struct leat_conn_handler line_handler = {line_on_open, line_on_bytes, line_on_closed};
@@ -516,7 +565,7 @@ static void line_late(struct sim_world *world, struct sim_event *event)
 {
     struct line *line = event->a;
     (void)world;
-    if (line->told != told_of_seed || !line->conn || event->n != line->asked) return;
+    if (line->told != told_of_seed || !line->conn || !line->left || event->n != line->asked) return;
     line->told->actor->net.close(line->conn);
 }
 
@@ -526,8 +575,12 @@ static void line_begin(struct sim_world *world, struct sim_event *event)
     const struct leat_net *net = &line->told->actor->net;
     (void)world;
     if (line->told != told_of_seed) return; /* nobody waits for it any more */
-    line->wrong[0] = '\0';
+    line->wrongs_before = line->wrongs;
     sim_actor_post(line->told->actor, ANSWER_US, line_late, line)->n = ++line->asked;
+    if (line->open) {
+        line_ask(line);
+        return;
+    }
     line->left = 1; /* until the connection is open: nothing was answered */
     if (net->connect(net->ctx, line->kafka ? line->server->kafka_address : line->server->address,
                      &line_handler, line, &line->conn) != LEAT_OK)
@@ -542,7 +595,8 @@ static bool all_right(struct scenario *scenario)
     return true;
 }
 
-void sim_told_look(struct scenario *scenario, const char *when)
+void sim_told_look(struct scenario *scenario, const char *when, const struct sim_server *only,
+                   enum sim_told_what what)
 {
     struct told *told = calloc(1, sizeof *told);
     struct leat_cluster_told *cluster = calloc(1, sizeof *cluster);
@@ -550,13 +604,18 @@ void sim_told_look(struct scenario *scenario, const char *when)
     if (scenario->world->failure[0]) return;
     told->scenario = scenario;
     told->cluster = cluster;
+    told->only = only;
+    told->what = what;
     told->actor = sim_idle_actor(scenario->world, "told");
     told_of_seed = told;
     for (unsigned i = 0; i < 2 * scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i / 2];
-        if (!sim_serves(server)) continue;
+        bool kafka = i % 2 == 1;
+        if (!sim_serves(server) || (only && server != only)) continue;
+        if (kafka && what == SIM_TOLD_LOGS) continue;
         struct line *line = &told->lines[told->count++];
-        *line = (struct line){.told = told, .server = server, .kafka = i % 2 == 1};
+        *line = (struct line){.told = told, .server = server, .kafka = kafka};
+        line->due = questions_all(told);
         sim_actor_post(told->actor, 1, line_begin, line);
     }
     sim_node_log_quiet(true);
@@ -571,5 +630,5 @@ void sim_told_look(struct scenario *scenario, const char *when)
     scenario->world->faults[SIM_FAULT_TOLD_LACKING] += told->lacking;
     told_of_seed = NULL;
     sim_process_die(told->actor->process, SIM_DEATH_KILL);
-    sim_groups_look(scenario, when);
+    if (!only) sim_groups_look(scenario, when, SIM_GROUPS);
 }

@@ -8,8 +8,22 @@
 
 struct leat_log;
 
-/** It is quiet: each node that serves has to tell how things are, in the end; else the seed fails (A13). */
-void sim_told_look(struct scenario *scenario, const char *when);
+enum sim_told_what {
+    SIM_TOLD_LOGS,           /* the cluster's status and the streams' descriptions */
+    SIM_TOLD_ALL_BUT_COPIES, /* Kafka's metadata, what groups have committed, and the logs' ends, too */
+    SIM_TOLD_ALL, /* and how many replicas are in sync, which nodes tell up to five seconds late */
+};
+/** It is quiet: each node that serves, or only that node, has to tell how things are, in the end; else the seed fails
+ * (A13). Where each node is asked, each is also asked for groups by Kafka's protocol. */
+void sim_told_look(struct scenario *scenario, const char *when, const struct sim_server *only,
+                   enum sim_told_what what);
+/* ---- told_round.c ---- */
+/** A quiet period begins, with all nodes ready. */
+void sim_round_begin(struct scenario *scenario, const char *when);
+/** The quiet period ends. */
+void sim_round_end(struct scenario *scenario);
+/** The seed is over: it had quiet periods, and nodes were asked in each; else the seed fails (A13). */
+void sim_rounds_judge(struct scenario *scenario);
 /** quiet.c: in some seeds a node is away, or a disk full, with nothing else going on; each node has to tell. */
 void sim_quiet_run(struct scenario *scenario);
 

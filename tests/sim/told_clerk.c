@@ -188,7 +188,7 @@ static bool may_act(const struct scenario *scenario)
     return all;
 }
 
-void sim_clerk_start(struct scenario *scenario, struct sim_kafka *kafka)
+void sim_clerk_start(struct scenario *scenario, struct sim_kafka *kafka, bool may)
 {
     if (clerk.scenario != scenario) {
         memset(&clerk, 0, sizeof clerk);
@@ -198,7 +198,7 @@ void sim_clerk_start(struct scenario *scenario, struct sim_kafka *kafka)
     }
     clerk.kafka = kafka;
     clerk.step = STEP_DONE;
-    if (!may_act(scenario) || !sim_rng_chance(&clerk.rng, LOOKS_PER_MILLE)) return;
+    if (!may || !may_act(scenario) || !sim_rng_chance(&clerk.rng, LOOKS_PER_MILLE)) return;
     clerk.step = STEP_KEEP;
     clerk.unsure = false;
     clerk.forgets = sim_rng_chance(&clerk.rng, FORGET_PER_MILLE);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of groups is checked like data (A13). When it is quiet each node that serves is asked by Kafka's
- * protocol which groups there are, who their members are, what they have committed and where logs end; and by
- * the native one (told_groups_native.c). What lags is the difference of the last two, so both have to be right:
- * what is told lies between what was acked before the question and what home and log have at the answer. Where
- * nothing moves these are the same. Who is told something else asks again, for up to TOLD_US_MAX. */
+/* What is told of groups is checked like data (A13). When it is quiet each node that serves, or the home of a group
+ * (told_round.c), is asked by Kafka's protocol which groups there are, what members they have, what they have committed
+ * and where logs end; and by the native one (told_groups_native.c). What lags is the difference of the last two, so
+ * both have to be right: what is told lies between what was acked before the question and what home and log have at
+ * the answer. Where nothing moves these are the same. After a wrong answer it is asked again, for up to TOLD_US_MAX. */
 #include "tests/sim/told_groups.h"
 
 #include <stdarg.h>
@@ -22,7 +22,8 @@ enum {
     TOLD_US_MAX = 20 * 1000 * 1000,
     AGAIN_US = 50 * 1000, /* doubled so often at most: */
     TRIES_SLOWER = 5,
-    LIST_PER_MILLE = 250, /* of the looks: a list wakes all homes of a node */
+    LIST_PER_MILLE = 250,    /* of the looks: a list wakes all homes of a node */
+    LIST_PER_MILLE_ONE = 60, /* of the looks at one node */
 };
 
 enum stage { STAGE_LIST, STAGE_DESCRIBE, STAGE_OFFSETS, STAGE_ENDS, STAGES };
@@ -452,8 +453,9 @@ static bool homes_can_answer(const struct scenario *scenario)
     return true;
 }
 
-void sim_groups_look(struct scenario *scenario, const char *when)
+void sim_groups_look(struct scenario *scenario, const char *when, enum sim_group group)
 {
+    struct truth_home home;
     struct sim_rng rng;
     sim_rng_init(&rng, scenario->world->seed + scenario->world->now_us, "told of groups");
     if (scenario->world->failure[0] || scenario->groups_unasked || !homes_can_answer(scenario))
@@ -468,14 +470,18 @@ void sim_groups_look(struct scenario *scenario, const char *when)
     for (unsigned i = 0; i < scenario->server_count; i++)
         groups->kafka.links[i].node = (int32_t)i;
     groups_of_look = groups;
-    bool lists = sim_rng_chance(&groups->client.rng, LIST_PER_MILLE);
+    bool only = group != SIM_GROUPS;
+    if (only) truth_home_find(scenario, sim_group_name(group), &home);
+    bool lists = sim_rng_chance(&groups->client.rng, only ? LIST_PER_MILLE_ONE : LIST_PER_MILLE);
     for (unsigned i = 0; i < scenario->server_count; i++)
-        if (sim_serves(&scenario->servers[i]))
+        if (sim_serves(&scenario->servers[i]) && (!only || home.owner == &scenario->servers[i]))
             groups->askers[groups->count++] =
                 (struct asker){.groups = groups,
                                .server = &scenario->servers[i],
                                .stage = lists ? STAGE_LIST : STAGE_DESCRIBE};
-    sim_clerk_start(scenario, &groups->kafka);
+    /* What the clerk does is half of a look's cost. */
+    bool clerks = !only || group == SIM_GROUP_KEPT || group == SIM_GROUP_GONE;
+    sim_clerk_start(scenario, &groups->kafka, clerks);
     bool right = sim_run_until(scenario, all_right, TOLD_US_MAX);
     if (!right && !sim_clerk_done())
         sim_fail(scenario->world, "A10 stuck: %s, a group's commit or deletion: %s", when,

@@ -37,15 +37,17 @@ void sim_wrong(struct sim_wrong *wrong, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* ---- told_groups.c ---- */
-/** It is quiet: each node has to tell of groups by both protocols; else the seed fails (A13). */
-void sim_groups_look(struct scenario *scenario, const char *when);
+/** It is quiet: each node, or (not SIM_GROUPS) only the home of that group, has to tell of groups by Kafka's protocol;
+ * else the seed fails (A13). */
+void sim_groups_look(struct scenario *scenario, const char *when, enum sim_group group);
 /* ---- told_groups_native.c ---- */
 enum {
     SIM_GROUPS_NATIVE = SIM_GROUPS + SIM_STREAMS,
     SIM_GROUPS_NATIVE_BYTES = SIM_GROUPS_NATIVE * 512
 };
-/** Requests: what groups have committed, and where logs end. How many bytes; the answers are to `number` and on. */
-size_t sim_groups_native_ask(struct scenario *scenario, uint8_t *out, uint32_t number);
+/** The nth request: what a group has committed, or where a stream's logs end. How many bytes it has. */
+size_t sim_groups_native_ask(struct scenario *scenario, uint32_t nth, uint8_t *out,
+                             uint32_t number);
 /** frame: the answer to the nth of them. */
 void sim_groups_native_judge(struct scenario *scenario, const struct sim_server *server,
                              const struct sim_groups_seen *before, uint32_t nth,
@@ -62,8 +64,8 @@ void sim_groups_end_judge(struct scenario *scenario, const struct sim_server *se
 uint64_t sim_groups_shares_digest(struct scenario *scenario);
 
 /* ---- told_clerk.c ---- */
-/** Somebody commits as one of two groups, and deletes the other. Each step until it is done. */
-void sim_clerk_start(struct scenario *scenario, struct sim_kafka *kafka);
+/** In most looks somebody commits as one of two groups, and deletes the other. Each step until it is done. */
+void sim_clerk_start(struct scenario *scenario, struct sim_kafka *kafka, bool may);
 bool sim_clerk_done(void);
 const char *sim_clerk_why(void);
 /** false: nobody has ever committed as that group, or it was deleted. */

@@ -45,14 +45,10 @@ static size_t ends_ask(struct scenario *scenario, uint32_t stream, uint8_t *out,
     return frame_end(&writer, out, LEAT_KIND_LOCATE, number);
 }
 
-size_t sim_groups_native_ask(struct scenario *scenario, uint8_t *out, uint32_t number)
+size_t sim_groups_native_ask(struct scenario *scenario, uint32_t nth, uint8_t *out, uint32_t number)
 {
-    uint8_t *at = out;
-    for (unsigned i = 0; i < SIM_GROUPS; i++)
-        at += fetch_ask(sim_group_name(i), at, number + i);
-    for (uint32_t i = 0; i < SIM_STREAMS; i++)
-        at += ends_ask(scenario, i, at, number + SIM_GROUPS + i);
-    return (size_t)(at - out);
+    return nth < SIM_GROUPS ? fetch_ask(sim_group_name(nth), out, number)
+                            : ends_ask(scenario, nth - SIM_GROUPS, out, number);
 }
 
 static void committed_judge(struct scenario *scenario, const struct sim_groups_seen *before,
