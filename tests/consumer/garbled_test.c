@@ -2,6 +2,8 @@
 /* The consumer's engine where bits flip in the batches of answers, and where offsets jump as if a bit had flipped. */
 #include "tests/consumer/engine_rig.h"
 
+#include <string.h>
+
 /* Goal: all records are read once and in order though bits flip in the batches of answers, base offsets and lengths
  * included, which no CRC covers: no record has other bytes, another offset, or is left out. Method: 200 seeds. */
 static void consumer_flipped_bits_are_fetched_again(void **state)

@@ -242,7 +242,7 @@ static void collecting_goes_on_in_the_next_turn_after_a_refusal(void **state)
     collects[0]->rc = LEAT_E_DISK;
     leat_collected(&post, collects[0]);
     mails_deliver(node);
-    assert_int_equal(node->collecting_count, 0);
+    assert_int_equal(node->recovery->collecting_count, 0);
 }
 
 /* Goal: what is refused is freed at once, and the list is not followed from there. */
@@ -257,14 +257,14 @@ static void collect_after_a_refused_one_comes_in_the_next_turn(void **state)
     co_collect_advance(node);
     assert_int_equal(answer_rc, LEAT_E_DENIED);
     assert_int_equal(collect_count, 0);
-    assert_int_equal(node->collecting_count, 1);
+    assert_int_equal(node->recovery->collecting_count, 1);
     co_collect_advance(node);
     assert_int_equal(collect_count, 1);
     assert_int_equal(collects[0]->attempt, 2);
     collects[0]->rc = LEAT_E_DISK;
     leat_collected(&post, collects[0]);
     mails_deliver(node);
-    assert_int_equal(node->collecting_count, 0);
+    assert_int_equal(node->recovery->collecting_count, 0);
 }
 
 static void collecting_has_limits(void **state)

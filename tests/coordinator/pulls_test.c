@@ -170,7 +170,7 @@ static void leader_hears_of_as_many_copies_as_a_message_holds(void **state)
             mails_deliver(leader);
         }
     }
-    assert_int_equal(leader->pulling_count, 0);
+    assert_int_equal(leader->recovery->pulling_count, 0);
 }
 
 /* Nodes with rows of the task's own log, each once, none that lacks what is wanted; as many as a message holds. */
@@ -331,7 +331,8 @@ static void copies_that_are_malformed_or_too_many_are_refused(void **state)
 static void copy_of_too_many_sources_is_refused(void **state)
 {
     (void)state;
-    static uint8_t payload[65536];
+    enum { MANY = 100 * 1000 };
+    static uint8_t payload[32 * MANY];
     tasks_make(LOGS);
     co_recovery_pull(leader, 1);
     struct leat_frame frame = frame_of(payload);
@@ -352,6 +353,19 @@ static void copy_of_too_many_sources_is_refused(void **state)
             assert_int_equal(pull_count, most == 0);
             assert_int_equal(answer_rc, most == 0 ? (leat_err)-1 : LEAT_E_INVALID);
         }
+    /* So many that they would not even fit into the memory of all copies of a message. */
+    const struct leat_pull pull = {.log = {1, 0, 0}, .source_count = MANY};
+    struct leat_msg_writer w;
+    leat_msg_writer_init(&w, payload, sizeof payload);
+    co_pulls_said_write(&w, 1);
+    co_pull_said_write(&w, &pull);
+    for (uint32_t i = 0; i < MANY; i++)
+        co_pull_source_write(&w, &(struct co_pull_source){{"n2", 2}, {"h:2", 3}, 12});
+    assert_false(w.overflow);
+    frame.payload_bytes = w.used;
+    answer_rc = (leat_err)-1;
+    co_pull_take(node, &frame, &ticket);
+    assert_int_equal(answer_rc, LEAT_E_INVALID);
     answer_arrives(LEAT_E_CANCELLED);
 }
 
