@@ -40,7 +40,7 @@ static void leader_tells_that_a_node_is_back(void **state)
         watch->heard = c != UNHEARD;
         watch->said_us = now_us - 6000;
         if (c == FOLLOWER) follow(2);
-        if (c == UNREADY) coordinator->ready = false;
+        if (c == UNREADY) coordinator->start = CO_START_ASKS;
         if (c == CRASHED) info->crashed = true;
         if (c == DOWN) info->state = LEAT_NODE_DOWN;
         if (c == SELF) coordinator->incarnation = OWN + 11;

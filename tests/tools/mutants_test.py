@@ -404,7 +404,7 @@ def test_a_sanitizer_says_what_a_mutant_died_of(folder):
     with open(path, 'w', encoding='utf-8') as file:
         file.write(source.rewritten())
     subprocess.run(['clang', '-std=gnu17', '-w', '-O1', '-fsanitize=address,undefined', '-include', os.path.join(MUTANTS, 'switch.h'),
-                    '-o', program, path, os.path.join(MUTANTS, 'switch.c')], check=True)
+                    '-o', program, path, *SWITCH], check=True)
     number = {m.key().split(':', 1)[1]: m.number for m in source.mutants}
 
     def died(key):
