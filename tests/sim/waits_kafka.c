@@ -24,7 +24,8 @@ enum {
      * nothing. */
     PAUSES_US = 70 * 1000,
     READ_US_MAX = SIM_WAITS_WHOLE_US_MAX + PAUSES_US,
-    ACK_US_MAX = SIM_WAITS_WHOLE_US_MAX + PAUSES_US,
+    ACK_US_MAX =
+        SIM_WAITS_WHOLE_US_MAX + PAUSES_US, /* and as long as producers rest between bursts */
     /* A call to an earlier owner that nobody answers is given up after 8 s (kafka_client.c, CALL_US_MAX); then the
      * client asks for the owner. */
     FOUND_US_MAX = 9 * 1000 * 1000,
@@ -153,7 +154,7 @@ static void write_late(struct scenario *scenario, const struct sim_client *clien
         "A10 stuck: %s of Kafka has waited for %llu ms for an ack of log %u/%u/%u, whose owner "
         "%s%s could ack at once",
         client->process->name, waited_ms(scenario, wait), seen->log.stream, seen->log.streamlet,
-        seen->log.log, owner->name, wait->limit_us == ACK_US_MAX ? ", which it knows," : "");
+        seen->log.log, owner->name, wait->limit_us < FOUND_US_MAX ? ", which it knows," : "");
 }
 
 static void write_look(struct scenario *scenario, unsigned at,
@@ -170,8 +171,8 @@ static void write_look(struct scenario *scenario, unsigned at,
     const struct sim_server *owner = &scenario->servers[log->owner];
     bool may = log->ackable && sim_waits_client_is_whole(scenario, at);
     bool wants = may && seen->waits && knows_owner(scenario, seen, log);
-    bool late =
-        sim_wait_is_late(wait, seen->next == wait->at, seen->next, wants ? ACK_US_MAX : 0, now_us);
+    bool late = sim_wait_is_late(wait, seen->next == wait->at, seen->next,
+                                 wants ? ACK_US_MAX + scenario->pause_us_max : 0, now_us);
     if (!is_excused(wait, client, owner) && late) write_late(scenario, client, seen, wait, owner);
     may = may && all_are_sound(scenario, sim_kafka_of(client));
     late =
