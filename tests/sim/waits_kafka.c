@@ -5,7 +5,7 @@
  * answered next has a limit of its own where no log or group that a fault concerns can hold the answer.
  * - A reader or member that knows the owner of a log under the owner's epoch has the next records within READ_US_MAX.
  * - What a producer has for a log whose owner could ack at once, and which the producer knows, is acked within
- *   ACK_US_MAX. If the producer knows an earlier owner only: within SIM_WAITS_FOUND_US_MAX.
+ *   ACK_US_MAX. If the producer knows an earlier owner only: within FOUND_US_MAX.
  * - A fetch that is answered next is answered when its own wait is over, and CALL_US_MAX. Metadata, and where a log
  *   begins, come within CALL_US_MAX.
  * Looking draws no random number and schedules nothing. */
@@ -14,6 +14,7 @@
 
 #include "tests/sim/asks.h"
 #include "tests/sim/kafka_client.h"
+#include "tests/sim/net_cuts.h"
 #include "tests/sim/net_parts.h"
 #include "tests/sim/waits.h"
 
@@ -23,7 +24,11 @@ enum {
      * nothing. */
     PAUSES_US = 70 * 1000,
     READ_US_MAX = SIM_WAITS_WHOLE_US_MAX + PAUSES_US,
-    ACK_US_MAX = SIM_WAITS_WHOLE_US_MAX + PAUSES_US,
+    ACK_US_MAX =
+        SIM_WAITS_WHOLE_US_MAX + PAUSES_US, /* and as long as producers rest between bursts */
+    /* A call to an earlier owner that nobody answers is given up after 8 s (kafka_client.c, CALL_US_MAX); then the
+     * client asks for the owner. */
+    FOUND_US_MAX = 9 * 1000 * 1000,
 };
 
 static struct {
@@ -49,10 +54,20 @@ static const struct sim_server *server_at(const struct scenario *scenario,
     return NULL;
 }
 
-/* A machine that lost its power told nobody: the client waits for the process that ran there before, and is told when
+static bool is_cut(const struct sim_process *from, const struct sim_process *to)
+{
+    const struct sim_cut *cut = sim_cut_between(from, to);
+    return cut && sim_cut_until_us(from->world, cut);
+}
+
+/* Nothing is cut between client and node, and both have the same connection.
+ *
+ * A machine that lost its power told nobody: the client waits for the process that ran there before, and is told when
  * the connection carries nothing for long enough. */
 static bool is_sound(const struct sim_kafka_link *link, const struct sim_server *server)
 {
+    const struct sim_process *client = link->kafka->client->process;
+    if (is_cut(client, server->process) || is_cut(server->process, client)) return false;
     if (!link->conn || !link->conn->peer) return true; /* the client is about to connect */
     const struct leat_conn *peer = link->conn->peer;
     return !peer->silent && !link->conn->silent && peer->state == link->conn->state &&
@@ -139,7 +154,7 @@ static void write_late(struct scenario *scenario, const struct sim_client *clien
         "A10 stuck: %s of Kafka has waited for %llu ms for an ack of log %u/%u/%u, whose owner "
         "%s%s could ack at once",
         client->process->name, waited_ms(scenario, wait), seen->log.stream, seen->log.streamlet,
-        seen->log.log, owner->name, wait->limit_us == ACK_US_MAX ? ", which it knows," : "");
+        seen->log.log, owner->name, wait->limit_us < FOUND_US_MAX ? ", which it knows," : "");
 }
 
 static void write_look(struct scenario *scenario, unsigned at,
@@ -156,12 +171,12 @@ static void write_look(struct scenario *scenario, unsigned at,
     const struct sim_server *owner = &scenario->servers[log->owner];
     bool may = log->ackable && sim_waits_client_is_whole(scenario, at);
     bool wants = may && seen->waits && knows_owner(scenario, seen, log);
-    bool late =
-        sim_wait_is_late(wait, seen->next == wait->at, seen->next, wants ? ACK_US_MAX : 0, now_us);
+    bool late = sim_wait_is_late(wait, seen->next == wait->at, seen->next,
+                                 wants ? ACK_US_MAX + scenario->pause_us_max : 0, now_us);
     if (!is_excused(wait, client, owner) && late) write_late(scenario, client, seen, wait, owner);
     may = may && all_are_sound(scenario, sim_kafka_of(client));
-    late = sim_wait_is_late(find, seen->next == find->at, seen->next,
-                            may ? SIM_WAITS_FOUND_US_MAX : 0, now_us);
+    late =
+        sim_wait_is_late(find, seen->next == find->at, seen->next, may ? FOUND_US_MAX : 0, now_us);
     for (unsigned i = 0; late && i < scenario->server_count; i++)
         if (sim_serves(&scenario->servers[i]) && is_excused(find, client, &scenario->servers[i]))
             return;
