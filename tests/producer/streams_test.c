@@ -411,6 +411,23 @@ static void streams_that_fill_the_table_are_looked_at(void **state)
     steps_did("no lookup;");
 }
 
+/* Goal: an engine with as many streams as there may be ends, and no stream is looked for behind the table. */
+static void engine_with_a_full_table_ends(void **state)
+{
+    (void)state;
+    steps_begin(1);
+    unsigned refused = 0;
+    for (unsigned i = 0; i <= LEAT_GATHER_STREAMS_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%u", i);
+        refused += leat_producer_engine_add(steps.engine, name, -1, 0, NULL, 0, "v", 1, NULL,
+                                            NULL) == LEAT_E_TOO_MANY;
+    }
+    assert_int_equal(refused, 1);
+    assert_int_equal(steps.engine->gather->stream_count, LEAT_GATHER_STREAMS_MAX);
+    steps_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +445,7 @@ int main(void)
         cmocka_unit_test(streams_batch_is_held_while_its_log_has_enough),
         cmocka_unit_test(streams_longest_name_is_looked_up_whole),
         cmocka_unit_test(streams_that_fill_the_table_are_looked_at),
+        cmocka_unit_test(engine_with_a_full_table_ends),
     };
     return cmocka_run_group_tests_name("producer streams", tests, NULL, NULL);
 }
