@@ -188,8 +188,7 @@ static void groups_of_segments_count_in_other_modes(void **state)
     leat_group_destroy(&group);
 }
 
-/* Goal: a stored group that memory has no room for is not read in part: a member that is left out would lose what it
- * owns. */
+/* Goal: a stored group that memory has no room for is not read in part, as members would lose what they own. */
 static void stored_group_without_memory_is_none(void **state)
 {
     (void)state;
