@@ -83,7 +83,7 @@ void co_peers_tell(struct leat_coordinator *coordinator, enum co_kind kind, cons
     {
         const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
         if (!peer->link || !leat_link_is_up(peer->link)) continue;
-        if (leat_link_tell(peer->link, kind, bytes, (uint32_t)count) != LEAT_OK)
+        if (leat_link_tell(peer->link, (uint16_t)kind, bytes, (uint32_t)count) != LEAT_OK)
             LEAT_MAYBE(true); /* full or down: the sender tells again */
     }
 }
