@@ -322,11 +322,35 @@ static leat_err drain_check(struct leat_coordinator *coordinator, struct leat_co
     return co_drain_refuse(request);
 }
 
+/* SUBTLE: the vote of a server alone has no name (check_name() of actor.c knows the names of other votes).
+ *  1. A server alone is node 'a', and owns its streams under this name.
+ *  2. The host gets another name, and the server starts as node 'b': a second node, as far as the tables say.
+ *  3. Nobody starts 'a' again, so nobody serves its streams.
+ * So the only voter comes up under no name that the tables don't have, as long as they have a server alone. */
+static leat_err name_check(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    struct leat_machine *machine = &coordinator->machine;
+    if (request->kind != LEAT_COORDINATE_NODE_UP || !coordinator->votes ||
+        coordinator->drive.raft.configuration.n != 1 ||
+        leat_machine_node_find(machine, request->node_name, strlen(request->node_name)))
+        return LEAT_OK;
+    for (uint32_t i = 0; i < machine->node_count; i++) {
+        const struct leat_node_info *info = &machine->nodes[i].info;
+        if (info->node_address[0] == '\0')
+            return leat_error_set(&request->error, LEAT_E_CONFIG,
+                                  "this data directory has the streams of node '%.100s': start it "
+                                  "with --node '%.100s'",
+                                  info->name, info->name);
+    }
+    return LEAT_OK;
+}
+
 leat_err co_request_encode(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
     LEAT_ASSERT_OWNER(coordinator);
     if (request->kind == LEAT_COORDINATE_RECOVER) return recover_encode(coordinator, request);
     leat_err rc = drain_check(coordinator, request);
+    if (rc == LEAT_OK) rc = name_check(coordinator, request);
     if (rc != LEAT_OK) return rc;
     size_t capacity = command_bytes_max(request);
     size_t record_capacity = capacity + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;

@@ -257,6 +257,43 @@ static void requests_about_nodes_are_entries(void **state)
     expect_entry(&request, "[1 13 'n' no]");
 }
 
+static leat_err comes_up_as(const char *name)
+{
+    struct leat_coordinate request = {
+        .kind = LEAT_COORDINATE_NODE_UP, .node_name = name, .address = "a"};
+    leat_err rc = co_request_encode(coordinator, &request);
+    if (rc != LEAT_OK)
+        assert_string_equal(request.error.text, "this data directory has the streams of node "
+                                                "'old': start it with --node 'old'");
+    leat_mem_free(request.bytes);
+    return rc;
+}
+
+/* Goal: a server alone comes up under no other name than the name under which it owns its streams, also as the first
+ * node of a cluster; a node that is new to a cluster comes up under any name. */
+static void server_alone_keeps_its_name(void **state)
+{
+    (void)state;
+    struct leat_machine_node *nodes = coordinator->machine.nodes;
+    struct raft_configuration *now = &coordinator->drive.raft.configuration;
+    coordinator->votes = true;
+    now->n = 1;
+    assert_int_equal(comes_up_as("new"), LEAT_OK); /* the directory is new */
+    snprintf(nodes[0].info.name, sizeof nodes[0].info.name, "other");
+    snprintf(nodes[0].info.node_address, sizeof nodes[0].info.node_address, "na");
+    coordinator->machine.node_count = 1;
+    assert_int_equal(comes_up_as("new"), LEAT_OK); /* a cluster of one voter */
+    snprintf(nodes[1].info.name, sizeof nodes[1].info.name, "old");
+    coordinator->machine.node_count = 2;
+    assert_int_equal(comes_up_as("new"), LEAT_E_CONFIG);
+    assert_int_equal(comes_up_as("old"), LEAT_OK);
+    now->n = 2;
+    assert_int_equal(comes_up_as("new"), LEAT_OK);
+    now->n = 1;
+    coordinator->votes = false;
+    assert_int_equal(comes_up_as("new"), LEAT_OK);
+}
+
 /* The last node that is not drained: refused where it is asked for, but what takes a drain back is not. */
 static void drain_of_the_last_node_is_no_entry(void **state)
 {
@@ -517,6 +554,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         COMMANDS_TEST(requests_of_owners_are_entries),
         COMMANDS_TEST(requests_about_nodes_are_entries),
+        COMMANDS_TEST(server_alone_keeps_its_name),
         COMMANDS_TEST(drain_of_the_last_node_is_no_entry),
         COMMANDS_TEST(other_requests_are_entries),
         COMMANDS_TEST(stream_is_made_with_defaults_of_this_node),

@@ -63,6 +63,17 @@ def test_too_few_files_are_named():
     check_in('ulimit -Hn', err)
 
 
+def test_a_server_alone_keeps_its_name():
+    server = Server('--node', 'old').start()
+    server.produce('s', ['one'])
+    server.stop()
+    code, _, err = run(LEATD, '--data', server.data, '--node', 'new', '--listen', '127.0.0.1:0')
+    equal(code, 2, err)
+    check_in("this data directory has the streams of node 'old': start it with --node 'old'", err)
+    server.start()
+    equal(server.values('s'), ['one'])
+
+
 def completed(name, *words):
     """What bash offers for the last of the words, with no server to ask."""
     script = f'source {ROOT}/completion/{name}.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{name}; printf "%s\\n" "${{COMPREPLY[@]}}"'
