@@ -308,6 +308,30 @@ static void table_shares_logs_out_by_the_rule(void **state)
     }
 }
 
+/* Goal: when serials begin again each log keeps its member, the first log too. Method: the first member has serial 2,
+ * which is the second member's from then on. */
+static void first_log_keeps_its_member_when_serials_begin_again(void **state)
+{
+    (void)state;
+    struct leat_group *group = leat_group_create("readers", LEAT_GROUPS_ORDERED);
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_group_member *member = leat_group_member_add(group);
+        snprintf(member->id, sizeof member->id, "member %u", i);
+        member->stream_count = 1;
+        member->streams[0] = 7;
+        assert_non_null(leat_group_log_add(group, (struct leat_log_ref){7, i, 0}));
+    }
+    for (unsigned i = 0; i < 2; i++)
+        group->logs[i].owner = group->members[i].serial = 2 + i * LEAT_GROUP_SERIALS_KEPT;
+    group->next_serial = LEAT_GROUP_SERIALS_KEPT + 3u;
+    leat_group_assign(group);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(group->members[i].serial, i + 1);
+        assert_int_equal(group->logs[i].owner, i + 1);
+    }
+    leat_group_destroy(&group);
+}
+
 /* Goal: members that join and leave without end use up no serials, and members that stay keep their logs. */
 static void serials_begin_again(void **state)
 {
@@ -496,6 +520,7 @@ int main(void)
         cmocka_unit_test(table_forgets_logs_that_say_nothing_and_no_others),
         cmocka_unit_test(table_shares_logs_out_by_the_rule),
         cmocka_unit_test(serials_begin_again),
+        cmocka_unit_test(first_log_keeps_its_member_when_serials_begin_again),
         cmocka_unit_test(generation_after_the_last_is_the_first),
         cmocka_unit_test(table_shares_groups_out_to_one_reader_each),
         cmocka_unit_test(group_shares_out_by_the_protocol_that_most_prefer),

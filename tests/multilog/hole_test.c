@@ -56,6 +56,25 @@ static void last_segment_damaged_is_told_with_the_place_and_the_command(void **s
     fake_destroy(fake);
 }
 
+/* Goal: a start that finds no segment at the front of a log names the missing offsets, though nobody reads them. */
+static void front_that_is_gone_at_a_start_is_named(void **state)
+{
+    (void)state;
+    uint64_t bases[SEGMENTS_MAX];
+    char want[80];
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    node_log_line[0] = '\0';
+    leat_node_log_set(node_log_keep, NULL, LEAT_NODE_LOG_ERROR);
+    reopen(fake, 7, 0, false);
+    fake_settle(fake);
+    leat_node_log_set(NULL, NULL, LEAT_NODE_LOG_ERROR);
+    snprintf(want, sizeof want, "segments 0 to 2 with offsets 0 to %llu are ",
+             (unsigned long long)bases[3] - 1);
+    assert_non_null(strstr(node_log_line, want));
+    fake_destroy(fake);
+}
+
 /* Where other nodes have the last segment whoever appends is told to try again: only where none has it the
  * log is damaged. */
 static void last_segment_damaged_refuses_for_good_only_where_nobody_else_has_it(void **state)
@@ -595,6 +614,7 @@ int main(void)
     void *files = (void *)1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_segment_damaged_is_told_with_the_place_and_the_command),
+        cmocka_unit_test(front_that_is_gone_at_a_start_is_named),
         cmocka_unit_test(last_segment_damaged_refuses_for_good_only_where_nobody_else_has_it),
         cmocka_unit_test(tail_given_up_is_jumped_over),
         cmocka_unit_test_prestate(tail_given_up_is_jumped_over, files),

@@ -55,8 +55,8 @@ static void open_that_can_not_be_is_refused_by_name(void **state)
     TRACE_IS("1: INVALID\n"
              "2: INVALID\n"
              "3: INVALID\n"
-             "4: AGAIN\n"
-             "5: AGAIN\n");
+             "4: AGAIN, as bytes wait\n"
+             "5: AGAIN, as bytes wait\n");
     assert_int_equal(rig->backup->accounts.refused_opens, 5);
     rig->backup->opening_bytes--;
     rig_ask(rig, &rig_w1, LEAT_REP_OPEN, &body); /* just as many */

@@ -116,7 +116,8 @@ static inline void rig_refuse(void *ctx, const struct leat_link_ticket *ticket, 
 {
     (void)ctx;
     assert_true(text && text[0]);
-    trace("%u: %s\n", ticket->request, leat_err_name(rc));
+    trace("%u: %s%s\n", ticket->request, leat_err_name(rc),
+          strstr(text, "more bytes wait for the disk") ? ", as bytes wait" : "");
 }
 
 static inline void rig_req_trace(const struct leat_store_req *req)

@@ -63,6 +63,7 @@ static void writer_that_has_its_share_of_the_memory_gets_no_more(void **state)
 
 static unsigned attaches_granted, attaches_refused;
 static leat_err attach_refusal;
+static char attach_text[LEAT_ERROR_TEXT_BYTES];
 static void attach_granted(void *ctx, const struct leat_link_ticket *ticket, const void *control,
                            uint32_t control_bytes)
 {
@@ -76,6 +77,7 @@ static void attach_refused(void *ctx, const struct leat_link_ticket *ticket, lea
     (void)ctx, (void)ticket;
     assert_non_null(text);
     attach_refusal = rc;
+    snprintf(attach_text, sizeof attach_text, "%s", text);
     attaches_refused++;
 }
 
@@ -152,6 +154,12 @@ static void writers_together_get_no_more_than_the_memory_for_replicas(void **sta
     ghosts_attach(world, backup, 4);
     assert_int_equal(attaches_granted, 3);
     assert_int_equal(attach_refusal, LEAT_E_NO_MEMORY);
+    uint64_t first = backup->options.first_bytes_max;
+    char want[64];
+    snprintf(want, sizeof want, "the %llu MiB for replicas of other nodes are taken",
+             (unsigned long long)(first > most ? first : most) >> 20);
+    assert_int_not_equal(first, most);
+    assert_non_null(strstr(attach_text, want));
     assert_int_equal(writers_grown(backup), most);
     struct backup_writer *starved = backup_writer_find(backup, "ghost3", 1003);
     assert_true(starved->starved && !starved->ready);
