@@ -78,9 +78,11 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
     read->item = item;
     read->next = NULL;
     read->home = &core->node->cores[item->home];
-    read->read.by_position = item->want.by_position && item->result.bytes == 0;
+    read->read.by_position = item->want.by_position;
     read->read.from.v = item->result.bytes == 0 ? item->want.offset : item->watch_from;
-    read->read.position = item->want.position;
+    /* SUBTLE: a further run of a reader by position is read by position, too. By offset a read passes over a segment
+     * without records, and so came to the next segment group, whose records another member reads. */
+    read->read.position = item->result.next;
     /* Nothing but the two ends of the log once there is enough: its next request brings the rest */
     read->read.max_bytes = fetch->bytes_max > fetch->bytes ? fetch->bytes_max - fetch->bytes : 0;
     uint32_t item_left =

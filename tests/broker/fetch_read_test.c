@@ -71,17 +71,18 @@ static void runs_end_with_their_reasons(void **state)
     }
 }
 
-/* Goal: by position where that is asked for, and only up to where it has begun. */
-static void first_run_is_by_position(void **state)
+/* Goal: each run is by position where that is asked for: by offset a further run may be of the next segment group. */
+static void each_run_is_by_position(void **state)
 {
     (void)state;
     begin(1, 0);
     it.items[0].want.by_position = true;
-    it.items[0].want.position = (struct leat_position){1, 20, 10};
+    it.items[0].want.position = it.items[0].result.next = (struct leat_position){1, 20, 10};
     it.acked = 61;
     it.items[0].max_bytes = 300;
     run();
-    assert_said("read 7/1/0 from position 10, 300 bytes\nread 7/1/0 from 60, 100 bytes, strict\n");
+    assert_said("read 7/1/0 from position 10, 300 bytes\n"
+                "read 7/1/0 from position 30, 100 bytes, strict\n");
     end();
 }
 
@@ -370,7 +371,7 @@ int main(void)
         cmocka_unit_test(run_of_batches_is_read),
         cmocka_unit_test(runs_follow_each_other),
         cmocka_unit_test(runs_end_with_their_reasons),
-        cmocka_unit_test(first_run_is_by_position),
+        cmocka_unit_test(each_run_is_by_position),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(full_answer_takes_no_more),
         cmocka_unit_test(empty_run_moves_the_place),

@@ -23,8 +23,8 @@ struct part {
     struct batch *first, *last;
     int32_t next_sequence, at; /* at: the node that has what is flying */
     unsigned flying;
-    bool again; /* when nothing is flying any more: all from the first */
-    bool given_up;
+    bool again;         /* when nothing is flying any more: all from the first */
+    bool given_up, few; /* few: the last answer was NOT_ENOUGH_REPLICAS */
 };
 struct producer {
     struct sim_kafka kafka; /* first: sim_kafka_of() */
@@ -204,6 +204,7 @@ static void produce_done(struct sim_client *client, void *owner, uint64_t n, con
               log.streamlet, log.log, batch->first_number, answer ? "" : "lost, ", code,
               row ? (long long)row->base_offset : -1);
     bool first = batch == part->first;
+    part->few = code == LEAT_KAFKA_NOT_ENOUGH_REPLICAS;
     if (code == LEAT_KAFKA_NONE) {
         batch_acked(producer, stream, partition, batch, row->base_offset);
     } else if (code == LEAT_KAFKA_DUPLICATE_SEQUENCE_NUMBER) {
@@ -378,7 +379,7 @@ static bool part_next(const struct sim_client *client, struct sim_kafka_part_see
     seen->any = true;
     bool next = seen->link && leader->node == part->at &&
                 produce_is_next(seen->link, (uint64_t)stream << 8 | p);
-    seen->waits = seen->link && (part->flying == 0 || next);
+    seen->waits = seen->link && !part->few && (part->flying == 0 || next);
     return true;
 }
 

@@ -199,11 +199,11 @@ static struct needed needed_by(const struct scenario *scenario, const struct lea
     struct leat_set_seen set = {0};
     uint32_t copies = leat_primary_log_see(log).copies;
     while (leat_set_see_next(log, false, &set)) {
-        if (set.dropping) continue;
-        if (set.copy_count + 1 < copies) needed.whole = false;
+        if (!set.dropping && set.copy_count + 1 < copies) needed.whole = false;
         for (unsigned i = 0; i < set.copy_count; i++) {
             const struct leat_copy_seen copy = leat_copy_see(&set, i);
-            if (!copy.lives || copy.incomplete) needed.whole = false;
+            /* A copy behind a slow line is given up only when it is gone. */
+            if (!set.dropping && (!copy.lives || copy.incomplete)) needed.whole = false;
             for (unsigned at = 0; at < scenario->server_count; at++)
                 if (strcmp(scenario->servers[at].name, copy.node) == 0) needed.bits |= 1u << at;
         }
@@ -219,14 +219,22 @@ static bool all_are_joined(unsigned bits, uint64_t now_us)
     return true;
 }
 
+/* On how many nodes copies may be, the owner included: nodes that reach the owner and the leader (`first`). */
+static uint32_t places_for_copies(const struct scenario *scenario, unsigned first, uint64_t now_us)
+{
+    uint32_t places = 0;
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        places += all_are_joined(first | 1u << i, now_us);
+    return places;
+}
+
 /* How long an ack may wait; 0: a fault concerns the log. */
 static uint64_t limit_us(const struct scenario *scenario, unsigned owner,
                          const struct leat_partition_seen *partition,
-                         const struct leat_log_seen *seen)
+                         const struct leat_log_seen *seen, uint32_t copies)
 {
     uint64_t now_us = scenario->world->now_us;
     struct needed needed = {.whole = true};
-    uint32_t copies = 1;
     if (partition->going || partition->moves || seen->state != LEAT_LOG_SERVING ||
         !leader_leads(scenario, now_us))
         return 0;
@@ -234,19 +242,16 @@ static uint64_t limit_us(const struct scenario *scenario, unsigned owner,
         const struct leat_primary_log_seen log = leat_primary_log_see(partition->copies);
         if (log.fenced || log.silent || log.releasing) return 0;
         needed = needed_by(scenario, partition->copies);
-        copies = log.copies;
     }
     unsigned first = 1u << owner | 1u << waits.leader;
+    if (needed.bits == 0 && places_for_copies(scenario, first, now_us) < copies) return 0;
     if (needed.whole && all_are_joined(needed.bits | first, now_us))
         return waits.slow_writes_us && now_us < waits.slow_writes_us + SLOW_WRITES_US
                    ? LEFT_US_MAX
                    : WHOLE_US_MAX;
-    uint32_t places = 0; /* for copies, the owner's included */
-    for (unsigned i = 0; i < scenario->server_count; i++) {
+    for (unsigned i = 0; i < scenario->server_count; i++)
         if ((needed.bits >> i & 1) && !are_joined_slowly(owner, i, now_us)) return 0;
-        places += all_are_joined(first | 1u << i, now_us);
-    }
-    return places >= copies ? LEFT_US_MAX : 0;
+    return places_for_copies(scenario, first, now_us) >= copies ? LEFT_US_MAX : 0;
 }
 
 /* By the leader's tables: an earlier owner may not have heard yet that another node has the log. */
@@ -292,7 +297,9 @@ static void log_look(struct scenario *scenario, unsigned owner,
         !sim_stream_of(scenario, ref.stream, &ref.stream))
         return;
     leat_log_see(partition->log, &seen);
-    uint64_t acked = seen.acked_offset, most_us = limit_us(scenario, owner, partition, &seen);
+    uint32_t copies = scenario->streams[ref.stream].settings.copies;
+    uint64_t acked = seen.acked_offset;
+    uint64_t most_us = limit_us(scenario, owner, partition, &seen, copies);
     uint64_t next = seen.next_offset > acked ? seen.next_offset : acked + 1;
     struct sim_waits_log *log = &waits.logs[ref.stream][ref.streamlet][ref.log];
     readable_note(log, &scenario->servers[owner], partition, &seen, world->now_us);
