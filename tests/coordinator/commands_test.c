@@ -279,9 +279,11 @@ static void server_alone_keeps_its_name(void **state)
     coordinator->votes = true;
     now->n = 1;
     assert_int_equal(comes_up_as("new"), LEAT_OK); /* the directory is new */
-    snprintf(nodes[0].info.name, sizeof nodes[0].info.name, "other");
-    snprintf(nodes[0].info.node_address, sizeof nodes[0].info.node_address, "na");
+    snprintf(nodes[0].info.name, sizeof nodes[0].info.name, "old");
     coordinator->machine.node_count = 1;
+    assert_int_equal(comes_up_as("new"), LEAT_E_CONFIG);
+    snprintf(nodes[0].info.name, sizeof nodes[0].info.name, "other");
+    snprintf(nodes[0].info.node_address, sizeof nodes[0].info.node_address, "n");
     assert_int_equal(comes_up_as("new"), LEAT_OK); /* a cluster of one voter */
     snprintf(nodes[1].info.name, sizeof nodes[1].info.name, "old");
     coordinator->machine.node_count = 2;
