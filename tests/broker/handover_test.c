@@ -189,7 +189,8 @@ static void copies_are_released_once(void **state)
     end();
 }
 
-/* Goal: an accepted loss that has ended with its node's stop releases no log: whoever gives the log up does. */
+/* Goal: an accepted loss that ended because its node stops does not release the log. The log is released when the
+ * partition is given up. */
 static void log_is_released_although_an_accepted_loss_stopped_it(void **state)
 {
     (void)state;

@@ -224,27 +224,6 @@ static void nobody_is_fenced_whom_no_entry_declared_crashed(void **state)
     assert_int_equal(node->recovery->collecting_count, 0);
 }
 
-/* Goal: after a request that is refused, the request behind it waits for the next turn: the list has changed. */
-static void collecting_goes_on_in_the_next_turn_after_a_refusal(void **state)
-{
-    (void)state;
-    struct leat_crashed_node alive = {.name = "n4", .incarnation = 15};
-    const struct co_collect_asked refused = {&alive, 1, NULL, 0}, none = {0};
-    answer_rc = (leat_err)-1;
-    assert_int_equal(co_collect_add(node, 1, INDEX, &refused, &ticket), LEAT_OK);
-    assert_int_equal(co_collect_add(node, 2, INDEX, &none, &ticket), LEAT_OK);
-    co_collect_advance(node);
-    assert_int_equal(answer_rc, LEAT_E_DENIED);
-    assert_int_equal(collect_count, 0);
-    co_collect_advance(node);
-    assert_int_equal(collect_count, 1);
-    assert_int_equal(collects[0]->attempt, 2);
-    collects[0]->rc = LEAT_E_DISK;
-    leat_collected(&post, collects[0]);
-    mails_deliver(node);
-    assert_int_equal(node->recovery->collecting_count, 0);
-}
-
 /* Goal: what is refused is freed at once, and the list is not followed from there. */
 static void collect_after_a_refused_one_comes_in_the_next_turn(void **state)
 {
@@ -557,7 +536,6 @@ int main(void)
         CALLS_TEST(leader_asks_itself),
         CALLS_TEST(node_that_cannot_be_asked_has_no_answer),
         CALLS_TEST(nobody_is_fenced_whom_no_entry_declared_crashed),
-        CALLS_TEST(collecting_goes_on_in_the_next_turn_after_a_refusal),
         CALLS_TEST(collecting_has_limits),
         CALLS_TEST(collect_after_a_refused_one_comes_in_the_next_turn),
         CALLS_TEST(logs_of_one_question_are_limited),

@@ -362,17 +362,24 @@ static void done(struct leat_request *request, leat_err rc, const struct leat_ms
     request->on_done(request, rc, body ? &frame : NULL, &error);
 }
 
+/* The request for an id, and the body of its answer. */
+static struct leat_request *id_answer(struct leat_msg_writer *body, int64_t id, int64_t epoch)
+{
+    struct leat_request *request = steps.id;
+    assert_non_null(request);
+    steps.id = NULL;
+    leat_msg_write_array(body, 2);
+    leat_msg_write_i64(body, id);
+    leat_msg_write_i64(body, epoch);
+    return request;
+}
+
 void steps_id(int64_t id, int64_t epoch)
 {
     uint8_t bytes[64];
     struct leat_msg_writer body;
-    struct leat_request *request = steps.id;
-    assert_non_null(request);
-    steps.id = NULL;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_write_array(&body, 2);
-    leat_msg_write_i64(&body, id);
-    leat_msg_write_i64(&body, epoch);
+    struct leat_request *request = id_answer(&body, id, epoch);
     done(request, LEAT_OK, &body, "");
 }
 
@@ -389,13 +396,8 @@ void steps_id_cut(int64_t id, int64_t epoch)
 {
     uint8_t bytes[64];
     struct leat_msg_writer body;
-    struct leat_request *request = steps.id;
-    assert_non_null(request);
-    steps.id = NULL;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_write_array(&body, 2);
-    leat_msg_write_i64(&body, id);
-    leat_msg_write_i64(&body, epoch);
+    struct leat_request *request = id_answer(&body, id, epoch);
     struct leat_error error = {0};
     const struct leat_frame frame = {.control = bytes, .control_bytes = body.used - 1};
     stack_fill();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of groups is checked like data (A13). When it is quiet each node that serves, or the home of a group
- * (told_round.c), is asked by Kafka's protocol which groups there are, what members they have, what they have committed
- * and where logs end; and by the native one (told_groups_native.c). What lags is the difference of the last two, so
- * both have to be right: what is told lies between what was acked before the question and what home and log have at
- * the answer. Where nothing moves these are the same. After a wrong answer it is asked again, for up to TOLD_US_MAX. */
+/* What is told of groups is checked like data (A13). In a quiet period told_round.c chooses whom to ask: each node that
+ * serves, or the home of one group. A client asks by Kafka's protocol which groups there are, what members they have,
+ * what they have committed and where logs end; and by the native protocol (told_groups_native.c). What lags is the
+ * difference of the last two, so both have to be right: what is told lies between what was acked before the question
+ * and what home and log have at the answer. Where nothing moves these are the same. After a wrong answer the client
+ * asks again, for up to TOLD_US_MAX. */
 #include "tests/sim/told_groups.h"
 
 #include <stdarg.h>
